@@ -90,3 +90,71 @@ const (
 	Rewrite                  // Set the key to Folder.Root
 	Delete                   // delete the key: nothing is left
 )
+
+// Defaults of Limits.
+const (
+	sparseMaxDefault  = 64
+	sliceMaxDefault   = 512
+	pendingMinDefault = 64
+	pendingMaxDefault = 4096
+	dedupIDsDefault   = 1_000_000
+)
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range [...]struct {
+		field *int
+		value int
+	}{
+		{&l.SparseMax, sparseMaxDefault}, {&l.SliceMax, sliceMaxDefault}, {&l.PendingMin, pendingMinDefault},
+		{&l.PendingMax, pendingMaxDefault}, {&l.DedupIDs, dedupIDsDefault},
+	} {
+		if *f.field <= 0 {
+			*f.field = f.value
+		}
+	}
+	return l
+}
+
+// pendingShare makes a fold, which searches all ids of a key, cost each arrival the search of at most this many ids
+// while PendingMax does not limit it.
+const pendingShare = 8
+
+// pending returns the number of pending arrivals at which a key of ids raw entries is folded.
+func (l Limits) pending(ids int64) int {
+	return min(max(l.PendingMin, int(ids/pendingShare)), l.PendingMax)
+}
+
+const (
+	// sliceGrowth is how often SliceMax fits into the largest raw slices.
+	sliceGrowth = 16
+	// slicesAim is the number of raw slices beyond which they grow rather than become more: a search for ids reads them
+	// all, and each merge of a root rewrites its descriptors.
+	slicesAim = 128
+)
+
+// slice returns the most entries of a raw slice of a key that has ids of them.
+func (l Limits) slice(ids int) int {
+	return min(max(l.SliceMax, ids/slicesAim), l.SliceMax*sliceGrowth)
+}
+
+// demote is the number of entries at which a dense key becomes sparse again: half the limit, so that keys about the
+// limit do not change form at every fold.
+func (l Limits) demote() int { return l.SparseMax / 2 }
+
+// Combine adds other, another partition's answer to the same query, to dst: counts add, Exact and Complete hold if both
+// do, the nearer expiry is taken. A dst without Windows becomes a copy.
+func Combine(dst, other *Answer) {
+	if len(dst.Windows) == 0 {
+		dst.Windows = append(dst.Windows, other.Windows...)
+		dst.NextExpiry = other.NextExpiry
+		return
+	}
+	for i := range min(len(dst.Windows), len(other.Windows)) {
+		d, o := &dst.Windows[i], &other.Windows[i]
+		d.Count += o.Count
+		d.Max += o.Max
+		d.Exact = d.Exact && o.Exact
+		d.Complete = d.Complete && o.Complete
+	}
+	dst.NextExpiry = min(dst.NextExpiry, other.NextExpiry)
+}
