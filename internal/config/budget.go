@@ -14,8 +14,10 @@ type Budget struct {
 	Rings int64
 	// RecentIDs are the ids that all streams remember for dedup.
 	RecentIDs int64
-	// Bodies are the request bodies and parsed batches in flight, until they are answered.
+	// Bodies are the request bodies in flight, until they are answered.
 	Bodies int64
+	// Queues are the records that wait for their partition's next commit, of all streams, which share them equally.
+	Queues int64
 	// BlockCache is the one Pebble cache that all logs and counters share.
 	BlockCache int64
 	// Memtables are the write buffers of all Pebble instances together; Instances says how many there are.
@@ -35,6 +37,7 @@ const (
 	recentIDsShare = 8 // recent ids get at most 1/8 by default
 	bodiesShare    = 16
 	bodiesMinCount = 2 // the largest body can arrive while another is being answered
+	queuesShare    = 16
 	heapShare      = 8
 	heapBytesMin   = 64 << 20
 
@@ -50,8 +53,10 @@ const (
 	deltaBytesMin        = 1 << 20 // one partition's delta tables
 	lookupCacheBytesMin  = 4 << 20
 	ringChunkRounding    = 1 << 20
+	ringBytesBeside      = 1 << 20 // attributes and headers of two largest events, and a little room
 	budgetLargestToBlame = 3
-	memorySearchStep     = 32 // leastMemory tries sizes 1/32 apart
+	memorySearchStep     = 16 << 20
+	memorySearchShare    = 32 // leastMemory tries sizes up to 1/32 apart
 )
 
 // ErrBudget says that the parts do not fit into memory.
@@ -73,9 +78,9 @@ func (c *Config) settle() {
 	}
 }
 
-// ringBytesLeast is the smallest ring that holds the largest event in every partition.
+// ringBytesLeast is the smallest ring with which every partition can write one largest event while another is read.
 func (c *Config) ringBytesLeast(s *Stream) int64 {
-	return int64(s.Partitions) * (c.Limits.EventBytes + ringPartitionBytesBeyondItem)
+	return int64(s.Partitions) * (2*c.Limits.EventBytes + ringBytesBeside)
 }
 
 // Divide divides c.MemoryBytes. It fails with ErrBudget when a part would fall below what it needs; Load has checked
@@ -87,10 +92,11 @@ func (c *Config) Divide() (Budget, error) {
 		b.RecentIDs += c.Streams[i].Dedup.bytes()
 	}
 	b.Bodies = max(c.Limits.BodyBytes*bodiesMinCount, c.MemoryBytes/bodiesShare)
+	b.Queues = max(c.Limits.BodyBytes*int64(len(c.Streams)), c.MemoryBytes/queuesShare) // a whole body can wait
 	heap := max(heapBytesMin, c.MemoryBytes/heapShare)
 
 	needs := c.flexibleNeeds(b.Instances)
-	rest := c.MemoryBytes - b.Rings - b.RecentIDs - b.Bodies - heap - needs.sum()
+	rest := c.MemoryBytes - b.Rings - b.RecentIDs - b.Bodies - b.Queues - heap - needs.sum()
 	if rest < 0 {
 		return b, ErrBudget
 	}
@@ -102,7 +108,7 @@ func (c *Config) Divide() (Budget, error) {
 	}
 	b.BlockCache = needs.block + rest*blockCacheWeight/weights
 	b.Memtables = needs.memtables + rest*memtablesWeight/weights
-	b.Heap = b.Total - b.Rings - b.RecentIDs - b.Bodies - b.BlockCache - b.Memtables - b.DeltaTables - b.LookupCache
+	b.Heap = b.Total - b.Rings - b.RecentIDs - b.Bodies - b.Queues - b.BlockCache - b.Memtables - b.DeltaTables - b.LookupCache
 	return b, nil
 }
 
@@ -151,7 +157,7 @@ func (c *Config) blame(b Budget) string {
 		bytes int64
 		text  string
 	}
-	parts := []part{{b.Bodies, "limits.body"}}
+	parts := []part{{b.Bodies + b.Queues, "limits.body"}}
 	for i := range c.Streams {
 		s := &c.Streams[i]
 		parts = append(parts,
@@ -166,19 +172,19 @@ func (c *Config) blame(b Budget) string {
 	return strings.Join(names, ", ")
 }
 
-// leastMemory returns the smallest memory, a little rounded up, in which everything else of c fits.
+// leastMemory returns the smallest memory, in steps that are easy to write, in which everything else of c fits.
 func (c *Config) leastMemory() int64 {
 	try := *c
 	try.Streams = append([]Stream(nil), c.Streams...)
 	for try.MemoryBytes < memoryBytesMax {
-		try.MemoryBytes += max(try.MemoryBytes/memorySearchStep, 1<<20)
+		step := max(try.MemoryBytes/memorySearchShare/memorySearchStep, 1) * memorySearchStep
+		try.MemoryBytes = (try.MemoryBytes/step + 1) * step
 		try.settle()
 		if _, err := try.Divide(); err == nil {
 			break
 		}
 	}
-	const step = 16 << 20
-	return min((try.MemoryBytes+step-1)/step*step, memoryBytesMax)
+	return try.MemoryBytes
 }
 
 func (c *Config) partitions() int {

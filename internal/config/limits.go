@@ -18,19 +18,18 @@ const (
 	retentionMSMin, retentionMSMax = secondMS, 36_500 * dayMS
 	ringAgeMSMin, ringAgeMSMax     = 100, hourMS
 	ringBytesMin, ringBytesMax     = 1 << 20, 1 << 40
-	dedupWindowMSMax               = 30 * dayMS
+	dedupWindowMSMax               = 7 * dayMS
 	dedupMaxIDsMax                 = 1_000_000_000
 	skewMSMax                      = 400 * dayMS
 
-	countersMax                  = 256
-	keyPartsMax                  = 16
-	windowsMax                   = 16
-	windowMSMin, windowMSMax     = secondMS, 400 * dayMS
-	latenessMSMax                = 400 * dayMS
-	dedupIDsMin, dedupIDsMax     = 1, 100_000_000
-	nameBytesMax                 = 64
-	whereBytesMax                = 4096
-	ringPartitionBytesBeyondItem = 1 << 20 // a partition's ring holds its largest event and this beside it
+	countersMax              = 256
+	keyPartsMax              = 16
+	windowsMax               = 16
+	windowMSMin, windowMSMax = secondMS, 400 * dayMS
+	latenessMSMax            = 400 * dayMS
+	dedupIDsMin, dedupIDsMax = 1, 100_000_000
+	nameBytesMax             = 64
+	whereBytesMax            = 4096
 )
 
 // The defaults that do not depend on other settings.

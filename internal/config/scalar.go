@@ -4,19 +4,26 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/weirstream/weir/internal/path"
+	"github.com/weirstream/weir/internal/predicate"
 )
 
 // text reads any text but the empty one.
 func (r *reader) text(v value, dst *string) {
-	text, at, ok := r.scalar(v)
-	if !ok {
-		return
+	if text, _, ok := r.filled(v); ok {
+		*dst = text
 	}
-	if text == "" {
+}
+
+// filled is scalar without the empty text.
+func (r *reader) filled(v value) (text string, at place, ok bool) {
+	text, at, ok = r.scalar(v)
+	if ok && text == "" {
 		r.mistake(v.path, at, "is empty", "give it a value, or remove it to use the default")
-		return
+		return "", at, false
 	}
-	*dst = text
+	return text, at, ok
 }
 
 func (r *reader) boolean(v value, dst *bool) {
@@ -118,11 +125,11 @@ func (r *reader) measure(v value, dst *string) {
 
 // path reads where a value is found in an event.
 func (r *reader) path(v value, dst *string) {
-	text, at, ok := r.scalar(v)
+	text, at, ok := r.filled(v)
 	if !ok {
 		return
 	}
-	if err := checkPath(text); err != nil {
+	if _, err := path.Parse(text); err != nil {
 		r.mistake(v.path, at, err.Error(), "name an attribute of the event (id, type, source, subject, partitionkey, an extension), or a field of its data as data.a.b")
 		return
 	}
@@ -131,7 +138,7 @@ func (r *reader) path(v value, dst *string) {
 
 // condition reads a counter's where.
 func (r *reader) condition(v value, dst *string) {
-	text, at, ok := r.scalar(v)
+	text, at, ok := r.filled(v)
 	if !ok {
 		return
 	}
@@ -139,7 +146,7 @@ func (r *reader) condition(v value, dst *string) {
 		r.mistake(v.path, at, fmt.Sprintf("is %d bytes long, longer than %d", len(text), whereBytesMax), "let producers compute part of it into a field of the event")
 		return
 	}
-	if err := checkWhere(text); err != nil {
+	if _, err := predicate.Compile(text); err != nil {
 		r.mistake(v.path, at, err.Error(), "write a condition on the event, such as type == \"click\" && data.price > 0, or remove the line to count every event")
 		return
 	}

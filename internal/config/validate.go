@@ -83,6 +83,9 @@ func isLoopback(host string) bool {
 
 func (r *reader) checkCounter(i int, names map[string]int) {
 	c, path := &r.cfg.Counters[i], fmt.Sprintf("counters[%d]", i)
+	if !r.unnoted(path) {
+		return // it is no section at all
+	}
 	if c.Name == "" && !r.given(path+".name") {
 		r.misfit(path, "the counter has no name", "add name:, which look-ups ask for")
 	}
