@@ -2,7 +2,8 @@ package config
 
 // The bounds of every setting, in the units their names say.
 const (
-	fileBytesMax = 256 << 10 // bounds the depth of nesting too, and so the stack of the YAML parser
+	fileBytesMax = 128 << 10
+	nestingMax   = 32 // brackets, or dashes in a row; settings lie at most six deep
 
 	memoryBytesMin = 64 << 20
 	memoryBytesMax = 1 << 50

@@ -11,7 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // Env looks up a variable of the environment, as os.LookupEnv does.
@@ -101,7 +103,12 @@ func (r *reader) parse(source []byte) ast.Node {
 		return nil
 	}
 	r.lines = strings.Split(string(source), "\n")
-	file, err := parser.ParseBytes(source, 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(string(source))
+	if deep := tooDeep(tokens); deep != nil {
+		r.mistake("", r.inFile(deep.Position.Line, deep.Position.Column), fmt.Sprintf("nested deeper than %d", nestingMax), "no setting lies that deep: remove brackets or dashes")
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.syntax(err)
 		return nil
@@ -118,6 +125,30 @@ func (r *reader) parse(source []byte) ast.Node {
 		root = doc.Body
 	}
 	return root
+}
+
+// tooDeep returns the token at which a tree would become deeper than nestingMax, or nil. The parser is recursive, and
+// its time grows with the square of the depth.
+func tooDeep(tokens token.Tokens) *token.Token {
+	open, run := 0, 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			open++
+		case token.MappingEndType, token.SequenceEndType:
+			open--
+		}
+		switch t.Type {
+		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
+			run++ // each of several in a row opens a level, or may
+		default:
+			run = 0
+		}
+		if open > nestingMax || run > nestingMax {
+			return t
+		}
+	}
+	return nil
 }
 
 func (r *reader) syntax(err error) {

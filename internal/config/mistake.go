@@ -27,7 +27,12 @@ type Error struct {
 	Mistakes []Mistake
 }
 
-// Error shows every mistake with its excerpt and cure.
+const (
+	excerptRunesMax = 120
+	shownMax        = 50 // mistakes that Error shows; nobody reads more at once
+)
+
+// Error shows the mistakes with their excerpts and cures, the first 50 if there are more.
 func (e *Error) Error() string {
 	var b strings.Builder
 	noun := "mistakes"
@@ -35,9 +40,12 @@ func (e *Error) Error() string {
 		noun = "mistake"
 	}
 	fmt.Fprintf(&b, "cannot use the configuration: %d %s\n", len(e.Mistakes), noun)
-	for _, m := range e.Mistakes {
+	for _, m := range e.Mistakes[:min(len(e.Mistakes), shownMax)] {
 		b.WriteByte('\n')
 		b.WriteString(m.Format(e.File))
+	}
+	if more := len(e.Mistakes) - shownMax; more > 0 {
+		fmt.Fprintf(&b, "\nand %d more\n", more)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -61,24 +69,26 @@ func (m Mistake) Format(file string) string {
 	return b.String()
 }
 
-// writeExcerpt shows the line with a caret under the column. Tabs stay tabs so that the caret stays under its character.
+// writeExcerpt shows the line with a caret under the column. Of a long line it shows what is around the column.
 func (m Mistake) writeExcerpt(b *strings.Builder) {
 	if m.Line == 0 {
 		fmt.Fprintf(b, "    %s\n", m.Excerpt)
 		return
 	}
+	line, column := []rune(m.Excerpt), m.Column-1
+	if from := min(column-excerptRunesMax/2, len(line)-excerptRunesMax); from > 0 {
+		line, column = append([]rune("…"), line[from:]...), column-from+1
+	}
+	if len(line) > excerptRunesMax {
+		line = append(line[:excerptRunesMax:excerptRunesMax], '…')
+	}
 	number := strconv.Itoa(m.Line)
-	fmt.Fprintf(b, "    %s | %s\n    %*s   ", number, m.Excerpt, len(number), "")
-	column := 1
-	for _, r := range m.Excerpt {
-		if column >= m.Column {
-			break
-		}
-		if r != '\t' {
+	fmt.Fprintf(b, "    %s | %s\n    %*s   ", number, string(line), len(number), "")
+	for _, r := range line[:min(column, len(line))] {
+		if r != '\t' { // a tab stays one, so that the caret stays under its character
 			r = ' '
 		}
 		b.WriteRune(r)
-		column++
 	}
 	b.WriteString("^\n")
 }
