@@ -7,7 +7,7 @@ GO ?= go
 BENCHES := ingest lookup loaded disk surge
 
 # Packages whose goroutines share memory.
-RACE := ./internal/ring/... ./internal/eventlog/... ./internal/state/... ./internal/counter/... ./internal/node/... \
+RACE := ./internal/ring/... ./internal/eventlog/... ./internal/state/... ./internal/counter/... \
 	./internal/api/... ./internal/resp/... ./server/...
 
 .PHONY: help

@@ -19,19 +19,19 @@ func layers() []layer {
 			"internal/clock", "internal/event", "internal/invariant", "internal/jsonscan", "internal/path", "internal/shard", "internal/slide",
 		}},
 		{"bytes and keys", []string{
-			"internal/cloudevents", "internal/eventlog", "internal/predicate", "internal/ring", "internal/state",
+			"internal/cloudevents", "internal/eventlog", "internal/predicate", "internal/ring", "internal/state", "internal/traffic",
 		}},
 		{"counting", []string{"internal/counter"}},
 		{"what the process is made of", []string{
-			"internal/api", "internal/client", "internal/config", "internal/dash", "internal/metrics", "internal/node", "internal/resp",
+			"internal/api", "internal/client", "internal/config", "internal/dash", "internal/metrics", "internal/resp",
 		}},
 		{"the process", []string{"server"}},
 		{"the binary", []string{"cmd/weir"}},
-		{"tests", []string{"bench", "internal/flights", "internal/lint", "internal/oracle", "internal/services"}},
+		{"tests", []string{"bench", "e2e", "internal/flights", "internal/lint", "internal/oracle", "internal/services"}},
 	}
 }
 
-// pureLayer, stateLayer are indexes of layers that rules speak of.
+// pureLayer and countingLayer are indexes of layers that rules speak of.
 const (
 	pureLayer     = 0
 	countingLayer = 2
@@ -46,13 +46,6 @@ func sideways() map[string]string {
 		"internal/path internal/event":         "a path leads into an event",
 		"internal/path internal/jsonscan":      "and through its JSON",
 		"internal/eventlog internal/ring":      "the ring is the log's newest tier",
-		"internal/api internal/node":           "the node is what the listeners serve",
-		"internal/resp internal/node":          "the node is what the listeners serve",
-		"internal/dash internal/node":          "the node is what the page shows",
-		"internal/metrics internal/node":       "the node is what is measured",
-		"internal/node internal/config":        "a node is built from its configuration",
-		"internal/api internal/dash":           "the API's listener carries the page",
-		"internal/api internal/metrics":        "the API's listener carries /metrics",
 	}
 }
 
@@ -66,7 +59,7 @@ type owner struct {
 func owners() []owner {
 	return []owner{
 		// The file system is an interface that everything above passes down; the engine is not.
-		{"github.com/cockroachdb/pebble/v2/vfs", []string{"internal/eventlog", "internal/state", "internal/counter", "internal/node", "server", "cmd/weir"}, "let what is above pass in the file system"},
+		{"github.com/cockroachdb/pebble/v2/vfs", []string{"internal/eventlog", "internal/state", "internal/counter", "server", "cmd/weir"}, "let what is above pass in the file system"},
 		{"github.com/cockroachdb/pebble", []string{"internal/eventlog", "internal/state"}, "go through eventlog or state"},
 		{"github.com/prometheus/", []string{"internal/metrics", "internal/api"}, "report through a struct of functions that metrics subscribes to"},
 		{"github.com/goccy/go-yaml", []string{"internal/config"}, "read settings from config.Config"},
@@ -109,6 +102,33 @@ func CheckLayers(t *Tree) []Finding {
 			}
 		}
 	})
+	return found
+}
+
+// CheckTables finds entries of the tables above that nothing needs any more.
+func CheckTables(t *Tree) []Finding {
+	const here = "internal/lint/layers.go"
+	edges := map[string]bool{}
+	t.goFiles(func(f *File) {
+		for _, name := range importNames(f.AST) {
+			if local, ok := strings.CutPrefix(name, Module+"/"); ok && !f.Test {
+				edges[f.Package()+" "+local] = true
+			}
+		}
+	})
+	var found []Finding
+	for _, l := range layers() {
+		for _, p := range l.packages {
+			if !t.dirs[p] {
+				found = append(found, Finding{here, 0, "there is no package " + p + ": remove it from its layer"})
+			}
+		}
+	}
+	for edge := range sideways() {
+		if !edges[edge] {
+			found = append(found, Finding{here, 0, "no import goes " + strings.Replace(edge, " ", " -> ", 1) + ": remove it from the sideways imports"})
+		}
+	}
 	return found
 }
 

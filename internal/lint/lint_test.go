@@ -64,6 +64,17 @@ func TestLayers(t *testing.T) {
 	})
 }
 
+func TestTablesOfAnEmptyTree(t *testing.T) {
+	found := CheckTables(load(t, fstest.MapFS{}))
+	want := len(sideways())
+	for _, l := range layers() {
+		want += len(l.packages)
+	}
+	if len(found) != want {
+		t.Errorf("got %d findings; want one for each of %d entries: %v", len(found), want, found)
+	}
+}
+
 func TestNames(t *testing.T) {
 	checkAll(t, CheckNames, []bad{
 		{"vague", "internal/util/a.go", "package util\n", "internal/util: the package's name says nothing"},

@@ -25,6 +25,7 @@ func TestRepository(t *testing.T) {
 	}
 	checks := map[string]func(*Tree) []Finding{
 		"layers":   CheckLayers,
+		"tables":   CheckTables,
 		"names":    CheckNames,
 		"comments": CheckPackageComments,
 		"calls":    CheckCalls,
