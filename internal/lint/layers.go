@@ -40,12 +40,9 @@ const (
 // sideways are the imports inside one layer that are meant, each with its reason.
 func sideways() map[string]string {
 	return map[string]string{
-		"internal/event internal/invariant":    "assertions",
-		"internal/slide internal/invariant":    "assertions",
-		"internal/jsonscan internal/invariant": "assertions",
-		"internal/path internal/event":         "a path leads into an event",
-		"internal/path internal/jsonscan":      "and through its JSON",
-		"internal/eventlog internal/ring":      "the ring is the log's newest tier",
+		"internal/path internal/event":    "a path leads into an event",
+		"internal/path internal/jsonscan": "and through its JSON",
+		"internal/eventlog internal/ring": "the ring is the log's newest tier",
 	}
 }
 
@@ -138,8 +135,8 @@ func judgeImport(rank map[string]int, own int, from, name string) string {
 		other, placed := rank[local]
 		_, meant := sideways()[from+" "+local]
 		switch {
-		case !placed || other < own || meant:
-			return ""
+		case !placed || other < own || meant || local == "internal/invariant":
+			return "" // assertions are for everybody
 		case other == own:
 			return fmt.Sprintf("%s is in the same layer: move what both need below them, or name the edge with its reason in internal/lint/layers.go", local)
 		default:
