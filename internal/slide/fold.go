@@ -119,7 +119,9 @@ func (f *Folder) appendSparse(entries []rawEntry) {
 }
 
 func (f *Folder) dense() (Outcome, error) {
-	f.expire()
+	if err := f.expire(); err != nil {
+		return Unchanged, err
+	}
 	if err := f.arrivals.match(&f.index, f.from, f.horizon); err != nil {
 		return Unchanged, err
 	}
@@ -148,9 +150,9 @@ func (f *Folder) dense() (Outcome, error) {
 	return Rewrite, nil
 }
 
-// expire drops slices that lie at or below the horizon as a whole, and forgets that ids were forgotten once none of
-// them can come again.
-func (f *Folder) expire() {
+// expire drops slices that lie at or below the horizon as a whole, counts what is dead in the one raw slice that the
+// horizon cuts, and forgets that ids were forgotten once none of them can come again.
+func (f *Folder) expire() error {
 	x := &f.index
 	x.raw = f.expireDescs(x.raw)
 	x.panes = f.expireDescs(x.panes)
@@ -158,6 +160,22 @@ func (f *Folder) expire() {
 		x.forgot, x.forgotTS, f.dirty = false, 0, true
 	}
 	x.ids = x.sumIDs()
+	for i := range x.raw {
+		d := &x.raw[i]
+		if d.min > f.horizon {
+			break
+		}
+		s, err := readRaw(f.from, d)
+		if err != nil {
+			return err
+		}
+		if f.times, err = s.appendTimes(f.times[:0]); err != nil {
+			return err
+		}
+		d.dead = firstAbove(f.times, f.horizon)
+		x.ids -= int64(d.dead)
+	}
+	return nil
 }
 
 func (f *Folder) expireDescs(descs []desc) []desc {
@@ -242,13 +260,15 @@ func (f *Folder) load(i int, removed []removal) ([]removal, error) {
 			continue
 		}
 		if ts <= f.horizon {
-			f.remaining--
 			continue
 		}
 		f.live = append(f.live, s.entry(j, ts))
 	}
 	return removed, nil
 }
+
+// deadShare is the share of dead entries at which a slice is written anew for their sake alone.
+const deadShare = 4
 
 // rebuildRaw goes over the raw slices in order of time and writes those that change.
 func (f *Folder) rebuildRaw() error {
@@ -258,7 +278,7 @@ func (f *Folder) rebuildRaw() error {
 		f.flush(fresh, nil, nil)
 		return nil
 	}
-	small := f.remaining <= 2*f.limits.SparseMax
+	small := f.remaining <= 2*f.limits.SparseMax // counts to the last entry where a key is about to change its form
 	for i := range descs {
 		d := &descs[i]
 		var next *desc
@@ -267,7 +287,7 @@ func (f *Folder) rebuildRaw() error {
 			next = &descs[i+1]
 			n = firstAtOrAbove(fresh, next.min)
 		}
-		touched := n > 0 || len(f.carry) > 0 || f.remaining > f.keep || small && d.min <= f.horizon ||
+		touched := n > 0 || len(f.carry) > 0 || f.remaining > f.keep || d.dead > 0 && (small || d.dead >= d.n/deadShare) ||
 			len(removed) > 0 && removed[0].slice == i
 		if !touched {
 			f.raw = append(f.raw, *d)

@@ -22,6 +22,7 @@ type desc struct {
 	count    int64 // events that certainly count
 	top      int64 // count + doubtful ones
 	level    uint8 // of panes: index in levels that all of them have reached
+	dead     int   // while folding: entries at or below the horizon
 }
 
 // index is the decoded root of a dense key. Raw slices and pane slices each are in order of time and do not overlap
