@@ -151,25 +151,21 @@ func (c *Config) flexibleNeeds(instances int) flexible {
 
 func (f flexible) sum() int64 { return f.block + f.memtables + f.delta + f.lookup }
 
-// blame names the largest parts of b that settings decide.
-func (c *Config) blame(b Budget) string {
-	type part struct {
-		bytes int64
-		text  string
-	}
-	parts := []part{{b.Bodies + b.Queues, "limits.body"}}
+// part is memory that one setting decides.
+type part struct {
+	path  string
+	bytes int64
+}
+
+// largest returns the largest parts of b that settings decide, the largest first.
+func (c *Config) largest(b Budget) []part {
+	parts := []part{{"limits.body", b.Bodies + b.Queues}}
 	for i := range c.Streams {
 		s := &c.Streams[i]
-		parts = append(parts,
-			part{s.Ring.Bytes, "streams." + s.Name + ".ring.bytes"},
-			part{s.Dedup.bytes(), "streams." + s.Name + ".dedup.max_ids"})
+		parts = append(parts, part{"streams." + s.Name + ".ring.bytes", s.Ring.Bytes}, part{"streams." + s.Name + ".dedup.max_ids", s.Dedup.bytes()})
 	}
 	sort.SliceStable(parts, func(i, j int) bool { return parts[i].bytes > parts[j].bytes })
-	var names []string
-	for _, p := range parts[:min(len(parts), budgetLargestToBlame)] {
-		names = append(names, p.text+" takes "+roundMiB(p.bytes))
-	}
-	return strings.Join(names, ", ")
+	return parts[:min(len(parts), budgetLargestToBlame)]
 }
 
 // leastMemory returns the smallest memory, in steps that are easy to write, in which everything else of c fits.
@@ -210,7 +206,20 @@ func (r *reader) checkMemory() {
 		}
 	}
 	if b, err := r.cfg.Divide(); err != nil && r.unnoted("memory") {
-		r.misfit("memory", fmt.Sprintf("%s does not hold its parts: %s; %d partitions and the program take the rest", FormatSize(b.Total), r.cfg.blame(b), r.cfg.partitions()),
-			fmt.Sprintf("raise memory to %s, or lower one of these settings or the number of partitions", FormatSize(r.cfg.leastMemory())))
+		r.noteBudget(b)
 	}
+}
+
+// noteBudget points at memory, or, where that was left to its default, at the largest of the parts that was given.
+func (r *reader) noteBudget(b Budget) {
+	path := "memory"
+	var names []string
+	for _, p := range r.cfg.largest(b) {
+		names = append(names, p.path+" takes "+roundMiB(p.bytes))
+		if path == "memory" && !r.given(path) && r.given(p.path) {
+			path = p.path
+		}
+	}
+	r.misfit(path, fmt.Sprintf("memory of %s does not hold its parts: %s; %d partitions and the program take the rest", FormatSize(b.Total), strings.Join(names, ", "), r.cfg.partitions()),
+		fmt.Sprintf("raise memory to %s, or lower one of these settings or the number of partitions", FormatSize(r.cfg.leastMemory())))
 }
