@@ -53,7 +53,7 @@ func TestDialogue(t *testing.T) {
 		{`XADD s MAXLEN 5 * id e1 type view`, "-ERR " + errAddOption.Error() + "|"},
 		{`XADD s nomkstream * id e1`, "-ERR " + errAddOption.Error() + "|"},
 		{`XADD s * id e1 type`, "-ERR " + errAddPairs.Error() + "|"},
-		{`XADD s * type view`, `-ERR wrong number of arguments for 'xadd' command|`},
+		{`XADD s * type`, `-ERR wrong number of arguments for 'xadd' command|`},
 		{`XADD s * type view source x`, `-ERR missing_field id and type are required,  got neither|`},
 		{`XLEN s`, `:2|`},
 		{`XLEN quads`, `:1|`},
