@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -181,6 +182,33 @@ func TestUnreadableFiles(t *testing.T) {
 }
 
 func errOf(_ *Config, _ []Mistake, err error) error { return err }
+
+func TestTooManyAreNamedOnce(t *testing.T) {
+	var streams, counters strings.Builder
+	for i := range streamsMax + 2 {
+		fmt.Fprintf(&streams, "  s%d: {partitions: 1}\n", i)
+		fmt.Fprintf(&counters, "  - {name: c%d, stream: s0, key: [id], windows: [1h]}\n", i)
+	}
+	_, _, err := Parse("weir.yaml", []byte("memory: 64GiB\nstreams:\n"+streams.String()+"counters:\n"+counters.String()), none)
+	var mistakes *Error
+	if !errors.As(err, &mistakes) || len(mistakes.Mistakes) != 2 ||
+		mistakes.Mistakes[0].Path != "streams.s256" || mistakes.Mistakes[1].Path != "counters[256]" {
+		t.Errorf("got %v; want one mistake for streams and one for counters", err)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	source := "memory: &big 2GiB\nlimits: &none\nstreams:\n  a: &a {ring: {bytes: &ring 64MiB}}\n  b: *a\n  c: {ring: {bytes: *ring}}\n"
+	cfg, _, err := Parse("weir.yaml", []byte(source), none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range cfg.Streams {
+		if s.Ring.Bytes != 64<<20 {
+			t.Errorf("stream %s: got a ring of %d bytes; want that of a", s.Name, s.Ring.Bytes)
+		}
+	}
+}
 
 // TestPathsAndConditionsAreCompiled leaves the messages to the packages that write them.
 func TestPathsAndConditionsAreCompiled(t *testing.T) {

@@ -73,11 +73,13 @@ func (r *reader) override(flags []Flag) {
 }
 
 func (r *reader) streams(v value) {
+	many := false
 	r.entries(v, func(name string, key place, child value) {
 		if len(r.cfg.Streams) == streamsMax {
-			r.mistake(child.path, key, fmt.Sprintf("more than %d streams", streamsMax), "tell events apart by type or source inside one stream")
-		}
-		if len(r.cfg.Streams) >= streamsMax {
+			if !many {
+				r.mistake(child.path, key, fmt.Sprintf("more than %d streams", streamsMax), "tell events apart by type or source inside one stream")
+			}
+			many = true
 			return
 		}
 		r.checkName(child.path, name, key)
