@@ -1,9 +1,40 @@
 // Package eventlog is a stream's durable, partitioned log of events, read by one iterator wherever an event lies.
+//
+// A partition is the unit of order. It has one appender, a goroutine that alone writes; a ring, which holds the newest
+// frames in RAM; and a Pebble instance, the warm tier, which holds every frame that retention has left. Three frontiers
+// say how far an event has come, each an exclusive end:
+//
+//	First ≤ … ≤ Warm ≤ Durable ≤ Appended
+//
+//	Appended   in the ring: readers can see it
+//	Durable    in the warm tier's WAL, fsynced: it survives a power cut
+//	Warm       in the warm tier's tables: the ring may let go of it
+//
+// An append is admitted by all of its partitions or by none. Each appender then takes whatever was queued while its
+// last fsync ran, drops what it has seen before, writes the rest to the ring in frames, and commits those frames with
+// one fsync. A reader asks the ring first and the warm tier next; as the ring lets go only of what the warm tier has,
+// there is no gap, and as both hold the same frames under dense offsets, there is no repetition.
+//
+// Load beyond what the disk takes shows as slow acks: the queue grows, and when the tables are not written fast enough
+// the ring fills and its appender waits. When a partition's share of the queue is full, appends are refused with
+// *Overload. Nothing that was acknowledged depends on the ring.
+//
+// docs/design/0002-event-log.md argues for this; docs/format/frame.md has every byte of it on disk.
 package eventlog
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/weirstream/weir/internal/event"
 )
@@ -16,27 +47,200 @@ const (
 	AckMemory            // when readers can see them; a power cut may lose them
 )
 
-// Log is one stream's log.
+const (
+	lockFile = "LOCK"
+
+	retentionTicks    = 100 // checks in a retention
+	retentionTickMin  = time.Second
+	retentionTickMax  = time.Minute
+	partitionDirWidth = 4
+)
+
+// Log is one stream's log. Its methods may be called by any goroutine.
 type Log struct {
 	opts       Options
+	ownCache   *pebble.Cache
+	lock       io.Closer
+	guard      *guard
 	partitions []*Partition
+
+	closing  atomic.Bool
+	inflight atomic.Int64  // appends that are between admission and answer
+	drained  chan struct{} // closed when the last of them has left a closing log
+	drain    sync.Once
+
+	crashed  chan struct{} // closed when the storage failed for good
+	crash    sync.Once
+	crashErr atomic.Pointer[error]
+
+	stop    chan struct{} // ends the retention loop
+	loops   sync.WaitGroup
+	closed  sync.Once
+	closure error
 }
 
-// Partition is one partition of a Log.
-type Partition struct{ index int }
+// Open opens the stream's log in o.Dir and recovers it. Its errors wrap ErrLocked, ErrStreamChanged, ErrUnknownFormat
+// or ErrCorrupt where they are that.
+func Open(o Options) (_ *Log, err error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	l := &Log{opts: o, drained: make(chan struct{}), crashed: make(chan struct{}), stop: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.release())
+		}
+	}()
+	if err := l.occupy(); err != nil {
+		return nil, err
+	}
+	if err := settleStream(&o); err != nil {
+		return nil, err
+	}
+	if o.Cache == nil {
+		l.ownCache = pebble.NewCache(cacheBytesDefault)
+		l.opts.Cache = l.ownCache
+	}
+	l.guard = newGuard(&l.opts)
+	fs := vfs.OnDiskFull(o.FS, l.guard.emergency)
+	for i := range o.Partitions {
+		p, err := openPartition(l, i, fs)
+		if err != nil {
+			return nil, fmt.Errorf("cannot open stream %s, partition %d: %w", o.Stream, i, err)
+		}
+		l.partitions = append(l.partitions, p)
+	}
+	l.start()
+	return l, nil
+}
 
-// Frontiers are a partition's offsets. First is the first one that retention left; the others are exclusive ends:
-// First <= Warm <= Durable <= Appended.
-type Frontiers struct{ First, Appended, Durable, Warm int64 }
+// occupy makes the folder and locks it against a second Log.
+func (l *Log) occupy() error {
+	fs, dir := l.opts.FS, l.opts.Dir
+	if err := makeDirs(fs, dir); err != nil {
+		return err
+	}
+	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
+	if isLocked(err) {
+		return fmt.Errorf("cannot open stream %s: folder %s: %w", l.opts.Stream, dir, ErrLocked)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot lock folder %s: %w", dir, err)
+	}
+	l.lock = lock
+	return nil
+}
 
-// Open opens the stream's log in opts.Dir.
-func Open(opts Options) (*Log, error) { panic("coming") }
+// isLocked tells "somebody has it" from other failures. Pebble's file system reports a lock of the same process by its
+// text only.
+func isLocked(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		err != nil && strings.Contains(err.Error(), "lock held by current process")
+}
 
-// Close takes no more appends, makes durable what is queued and closes the log.
-func (l *Log) Close(ctx context.Context) error { panic("coming") }
+// start lets the appenders and the retention loop run.
+func (l *Log) start() {
+	for _, p := range l.partitions {
+		p.loop.Add(1)
+		go p.run()
+	}
+	if l.opts.Retention > 0 {
+		l.loops.Add(1)
+		go l.retain()
+	}
+}
 
-// Append stores batches[i] in partition i, all of them or none, and sets each item's Offset and Duplicate.
-func (l *Log) Append(ctx context.Context, batches []event.Batch, ack Ack) error { panic("coming") }
+// Append stores batches[i] in partition i, and sets each item's Offset and Duplicate. It returns when what ack says is
+// so. A batch must hold one item per record, of one request, and belongs to the log until Append returns; ctx is looked
+// at before the events are queued, not after.
+//
+// The error is *Overload, ErrDiskFull, ErrTooLarge or ErrClosed, and nothing is stored; or it wraps ErrFailed, and what
+// is stored is unknown.
+func (l *Log) Append(ctx context.Context, batches []event.Batch, ack Ack) error {
+	l.inflight.Add(1)
+	defer l.leave()
+	if l.closing.Load() {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c, err := l.admit(batches, ack)
+	if err != nil || c == nil {
+		return err
+	}
+	for i := range c.parts {
+		if part := &c.parts[i]; part.batch != nil {
+			l.partitions[i].enqueue(part)
+		}
+	}
+	select {
+	case <-c.done:
+	case <-l.crashed:
+		// The appender may be gone in the middle of this call, so that its memory is not used again.
+		return l.crashError()
+	}
+	err = c.err()
+	putCall(c)
+	return err
+}
+
+// admit checks the batches and reserves queue space in every partition that they go to, or in none. It returns nil for
+// batches without events.
+func (l *Log) admit(batches []event.Batch, ack Ack) (*call, error) {
+	if len(batches) > len(l.partitions) {
+		return nil, fmt.Errorf("cannot append to stream %s: got %d batches; want at most %d", l.opts.Stream, len(batches), len(l.partitions))
+	}
+	var total int64
+	for i := range batches {
+		if err := l.check(&batches[i]); err != nil {
+			return nil, err
+		}
+		total += int64(len(batches[i].Records))
+	}
+	if total == 0 {
+		return nil, nil
+	}
+	if err := l.guard.admit(total); err != nil {
+		return nil, err
+	}
+	for i := range batches {
+		if err := l.partitions[i].admit(int64(len(batches[i].Records))); err != nil {
+			for j := range i {
+				l.partitions[j].queue.bytes.Add(-int64(len(batches[j].Records)))
+			}
+			if l.opts.Events.Overloaded != nil {
+				l.opts.Events.Overloaded(i)
+			}
+			return nil, err
+		}
+	}
+	return newCall(l, batches, ack), nil
+}
+
+// check refuses what no frame and no ring could take.
+func (l *Log) check(b *event.Batch) error {
+	start := uint32(0)
+	for i := range b.Items {
+		end := b.Items[i].End
+		if end <= start || uint64(end) > uint64(len(b.Records)) || int64(end-start) > int64(l.opts.EventBytesMax) {
+			return fmt.Errorf("cannot append event %d of a batch to stream %s: got %d bytes; want 1..%d: %w",
+				i, l.opts.Stream, int64(end)-int64(start), l.opts.EventBytesMax, ErrTooLarge)
+		}
+		start = end
+	}
+	if int(start) != len(b.Records) {
+		return fmt.Errorf("cannot append to stream %s: got items for %d bytes of records; want %d", l.opts.Stream, start, len(b.Records))
+	}
+	return nil
+}
+
+func (l *Log) leave() {
+	if l.inflight.Add(-1) == 0 && l.closing.Load() {
+		l.drain.Do(func() { close(l.drained) })
+	}
+}
 
 // Partitions returns the number of partitions.
 func (l *Log) Partitions() int { return len(l.partitions) }
@@ -44,86 +248,74 @@ func (l *Log) Partitions() int { return len(l.partitions) }
 // Partition returns partition i.
 func (l *Log) Partition(i int) *Partition { return l.partitions[i] }
 
-// Trim removes what retention allows at nowMS.
-func (l *Log) Trim(nowMS int64) error { panic("coming") }
+// Stream returns the stream's name.
+func (l *Log) Stream() string { return l.opts.Stream }
 
-// Frontiers returns the partition's frontiers.
-func (p *Partition) Frontiers() Frontiers { panic("coming") }
+// DiskFull reports whether appends are refused because the disk is full.
+func (l *Log) DiskFull() bool { return l.guard.full.Load() }
 
-// Acked returns the exclusive end of what any client was told is stored.
-func (p *Partition) Acked() int64 { panic("coming") }
-
-// WaitDurable returns when Durable > offset.
-func (p *Partition) WaitDurable(ctx context.Context, offset int64) error { panic("coming") }
-
-// WaitAppended returns when Appended > offset.
-func (p *Partition) WaitAppended(ctx context.Context, offset int64) error { panic("coming") }
-
-// Trimmed returns the first retained offset and the highest source_ts among removed events (math.MinInt64: none).
-func (p *Partition) Trimmed() (first int64, maxTime int64) { panic("coming") }
-
-// Hold keeps retention from removing offsets at or above offset.
-func (p *Partition) Hold(offset int64) { panic("coming") }
-
-// Frame is a run of consecutive events. It is valid until the reader's next Next or Close.
-type Frame struct {
-	First            int64  // offset of the first event
-	Count            int    // events
-	Records          []byte // event.Event records
-	MinTime, MaxTime int64  // bounds of source_ts, not always tight
+// fatal ends the log: the storage of a partition failed so that nothing more can be said of what it holds.
+func (l *Log) fatal(err error) {
+	l.crash.Do(func() {
+		l.crashErr.Store(&err)
+		close(l.crashed)
+	})
+	l.opts.Fatal(err)
 }
 
-// Reader reads a partition in offset order.
-type Reader struct{}
+func (l *Log) crashError() error { return *l.crashErr.Load() }
 
-// NewReader returns a reader for a caller that calls Next again soon (it pins ring memory between calls).
-func (p *Partition) NewReader(from int64) *Reader { panic("coming") }
-
-// ScanOptions configures NewScan.
-type ScanOptions struct {
-	TimeFrom, TimeTo int64 // frames without an event in [TimeFrom, TimeTo) may be left out; both 0: all
+// Close takes no more appends, makes what is queued durable, and closes the log. When ctx ends first, what is still
+// queued is answered with ErrClosed. Readers must be closed before.
+func (l *Log) Close(ctx context.Context) error {
+	l.closed.Do(func() { l.closure = l.close(ctx) })
+	return l.closure
 }
 
-// NewScan returns a reader for a caller that may wait between calls (a network client): it pins nothing.
-func (p *Partition) NewScan(from int64, o ScanOptions) *Reader { panic("coming") }
-
-// Next returns the frame that holds the next offset, cut to offsets below limit.
-func (r *Reader) Next(limit int64) (Frame, bool, error) { panic("coming") }
-
-// Offset returns the offset that Next goes on at.
-func (r *Reader) Offset() int64 { panic("coming") }
-
-// Close frees what the reader holds.
-func (r *Reader) Close() error { panic("coming") }
-
-// Stats is a snapshot of what a partition holds and did.
-type Stats struct {
-	Frontiers Frontiers
-	Acked     int64
-
-	RingBytes    int64 // mapped
-	RingBytesMax int64
-	RingChunks   int
-	RingFirst    int64 // the ring holds [RingFirst, Frontiers.Appended)
-	WarmBytes    int64 // files on disk, the WAL included
-	DedupIDs     int
-	DedupBytes   int64
-	QueueBytes   int64
-
-	Events, Bytes, Duplicates int64 // appended since open
-	Commits, Frames           int64
-	Spills                    int64 // chunks
-	Overloads                 int64
-	Trims                     int64
+func (l *Log) close(ctx context.Context) error {
+	l.closing.Store(true)
+	if l.inflight.Load() == 0 {
+		l.drain.Do(func() { close(l.drained) })
+	}
+	var late error
+	select {
+	case <-l.drained:
+	case <-l.crashed:
+	case <-ctx.Done():
+		late = fmt.Errorf("cannot drain stream %s: %w", l.opts.Stream, ctx.Err())
+		for _, p := range l.partitions {
+			p.abandon.Store(true)
+		}
+	}
+	close(l.stop)
+	select {
+	case <-l.crashed:
+		return l.crashError() // what the failed storage still holds on to is left to the end of the process
+	default:
+	}
+	l.loops.Wait()
+	return errors.Join(late, l.release())
 }
 
-// Stats returns the partition's statistics.
-func (p *Partition) Stats() Stats { panic("coming") }
+// release closes what is open, in the reverse order.
+func (l *Log) release() error {
+	var errs []error
+	for _, p := range l.partitions {
+		errs = append(errs, p.close())
+	}
+	if l.ownCache != nil {
+		l.ownCache.Unref()
+	}
+	if l.lock != nil {
+		errs = append(errs, l.lock.Close())
+	}
+	return errors.Join(errs...)
+}
 
-// RetryAfterMin and RetryAfterMax bound Overload.RetryAfter.
-const (
-	RetryAfterMin = 50 * time.Millisecond
-	RetryAfterMax = 5 * time.Second
-)
-
-func ringBytesMin(eventBytesMax int) int64 { return int64(eventBytesMax) }
+func newGuard(o *Options) *guard {
+	g := &guard{fs: o.FS, dir: o.Dir, reserve: o.DiskReserve, ballast: o.BallastBytes, clock: o.Clock, changed: o.Events.DiskFull}
+	if o.DiskReserve >= 0 {
+		g.open()
+	}
+	return g
+}

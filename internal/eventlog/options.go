@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/weirstream/weir/internal/clock"
+	"github.com/weirstream/weir/internal/ring"
 )
 
 // Defaults and bounds of Options.
@@ -156,6 +157,9 @@ func (o *Options) validate() error {
 	}
 	return nil
 }
+
+// ringBytesMin returns what the ring of one partition needs.
+func ringBytesMin(eventBytesMax int) int64 { return ring.BytesMin(eventBytesMax + frameHeaderBytes) }
 
 func orDuration(d *time.Duration, value time.Duration) {
 	if *d == 0 {

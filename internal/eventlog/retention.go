@@ -1,0 +1,105 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// retain removes what has expired, now and then, until the log closes.
+func (l *Log) retain() {
+	defer l.loops.Done()
+	ticker := time.NewTicker(min(max(l.opts.Retention/retentionTicks, retentionTickMin), retentionTickMax))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-ticker.C:
+		}
+		if err := l.Trim(l.opts.Clock.NowMS()); err != nil {
+			l.opts.Logger.Error("event log: retention failed, will be tried again", "stream", l.opts.Stream, "err", err)
+		}
+	}
+}
+
+// Trim removes the events that arrived longer than the retention before nowMS, in whole frames, oldest first, as far
+// as they are warm and not held. The log calls it by itself.
+func (l *Log) Trim(nowMS int64) error {
+	if l.opts.Retention <= 0 {
+		return nil
+	}
+	var errs []error
+	for _, p := range l.partitions {
+		errs = append(errs, p.trimBefore(nowMS-l.opts.Retention.Milliseconds()))
+	}
+	return errors.Join(errs...)
+}
+
+// trimBefore removes the frames whose HighArrival lies before cutoffMS.
+func (p *Partition) trimBefore(cutoffMS int64) error {
+	p.trimming.Lock()
+	defer p.trimming.Unlock()
+	if failure := p.failure.Load(); failure != nil {
+		return *failure
+	}
+	first := p.first()
+	mark, err := p.expired(first, min(p.warm.Load(), p.hold.Load()), cutoffMS)
+	if err != nil || mark.First <= first {
+		return err
+	}
+	batch := p.db.NewBatch()
+	defer batch.Close()
+	err = errors.Join(
+		batch.DeleteRange(frameKey(nil, first), frameKey(nil, mark.First), nil),
+		batch.Set(trimKey, mark.append(nil), nil))
+	if err != nil {
+		return fmt.Errorf("cannot trim: %w", err)
+	}
+	// Before the frames go: a reader that finds one gone must find the reason too.
+	p.trimmed.Store(&mark)
+	if err := batch.Commit(pebble.Sync); err != nil {
+		return p.fail(fmt.Errorf("cannot trim: %w", err))
+	}
+	p.count.trims.Add(1)
+	if p.log.opts.Events.Trimmed != nil {
+		p.log.opts.Events.Trimmed(p.index, mark.First)
+	}
+	return nil
+}
+
+// expired searches [first, end) for the last frame that lies in it as a whole and has expired, and returns the mark
+// that removing everything up to it leaves. HighArrival is sorted but for clocks that were set back; where it is not,
+// the search still ends at an expired frame, and what lies before that was accepted before it.
+func (p *Partition) expired(first, end, cutoffMS int64) (mark trimMark, err error) {
+	mark = trimMark{First: first}
+	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: framesBegin, UpperBound: framesEnd})
+	if err != nil {
+		return mark, p.readError(first, err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	var key []byte
+	for low, high := first, end; low < high; {
+		middle := low + (high-low)/2
+		key = frameKey(key, middle+1)
+		if !it.SeekLT(key) {
+			if err := it.Error(); err != nil {
+				return mark, p.readError(middle, err)
+			}
+			return mark, p.corruption(middle, fmt.Errorf("%w: no frame holds the offset", errFrame))
+		}
+		_, h, err := p.frameAt(it)
+		if err != nil {
+			return mark, err
+		}
+		if h.HighArrival < cutoffMS && h.end() <= end {
+			mark = trimMark{First: h.end(), MaxTime: h.HighTime}
+			low = h.end()
+		} else {
+			high = h.First
+		}
+	}
+	return mark, nil
+}
