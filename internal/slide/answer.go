@@ -9,6 +9,7 @@ import (
 type Answerer struct {
 	tally    tally
 	entries  set
+	joiner   joiner
 	arrivals arrivals
 	index    index
 	times    []int64
@@ -74,7 +75,7 @@ func (s *Answerer) gather(value []byte, extra []Entry, horizon int64) error {
 				s.entries.wide = append(s.entries.wide, e)
 			}
 		}
-		s.entries.wide, _, _ = join(s.entries.wide)
+		s.entries.wide, _, _ = s.joiner.join(s.entries.wide)
 	}
 	s.arrivals.reset()
 	s.arrivals.resolve(&s.entries)

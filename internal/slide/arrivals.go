@@ -85,8 +85,8 @@ func findLow(sorted []Entry, low uint64) int {
 }
 
 // match looks for every arrival in every raw slice of x that reaches beyond horizon, because a copy with another ts may
-// lie anywhere. Then entries holds the arrivals that remain, in order of time, with what they inherit: doubt. The
-// others were copies no newer than what is stored.
+// lie anywhere. Then entries holds the arrivals that remain, with what they inherit: doubt. The others were copies no
+// newer than what is stored.
 func (a *arrivals) match(x *index, from SliceReader, horizon int64) error {
 	if len(a.entries) == 0 {
 		return nil
@@ -154,7 +154,6 @@ func (a *arrivals) keep(x *index, horizon int64) {
 		kept = append(kept, e)
 	}
 	a.entries = kept
-	slices.SortFunc(a.entries, byTime)
 }
 
 // seenBitsPerArrival makes one raw entry in 16 pass the first test at random.

@@ -125,6 +125,7 @@ func (f *Folder) dense() (Outcome, error) {
 	if err := f.arrivals.match(&f.index, f.from, f.horizon); err != nil {
 		return Unchanged, err
 	}
+	slices.SortFunc(f.arrivals.entries, byTime)
 	f.plan()
 	if f.demotes() {
 		return f.demote()

@@ -3,6 +3,7 @@ package slide
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // Empty says that value (nil included) holds nothing: the owner may delete the key.
@@ -30,46 +31,43 @@ func NeedsFold(value []byte, limits Limits) bool {
 }
 
 // NewestTS returns the largest ts in value, of a dense key the largest it ever held. ok is false where there is none.
+// A sparse value costs no allocation, here and in LiveAfter.
 func NewestTS(value []byte) (ts int64, ok bool, err error) {
 	if !Dense(value) {
-		return newestOfSet(value)
+		c, err := census(value, NoHorizon)
+		return c.newest, c.entries > 0, err
 	}
 	var x index
 	pending, err := x.decode(value)
 	if err != nil {
 		return 0, false, err
 	}
-	ts, ok, err = newestOfSet(pending)
-	if err != nil || !ok || ts < x.newest {
-		ts = x.newest
-	}
-	return ts, err == nil, err
-}
-
-func newestOfSet(value []byte) (ts int64, ok bool, err error) {
-	var s set
-	if err := s.appendTo(value, NoHorizon); err != nil {
+	c, err := census(pending, NoHorizon)
+	if err != nil {
 		return 0, false, err
 	}
-	for _, section := range [2][]Entry{s.narrow, s.wide} {
-		if len(section) > 0 && (!ok || section[0].TS > ts) {
-			ts, ok = section[0].TS, true
-		}
-	}
-	return ts, ok, nil
+	return max(c.newest, x.newest), true, nil
 }
 
 // LiveAfter counts what value holds above horizon and at or below it, for a sweeper that decides whether to leave, fold
-// or delete a key. Of a dense key, slices that the horizon cuts are live as a whole, and forgotten events count too.
-// live == 0 means that the key may be deleted, and its slices with it (AppendSlices).
+// or delete a key. Copies that await a fold count each. Of a dense key, slices that the horizon cuts are live as a
+// whole, and forgotten events count too. live == 0 means that the key may be deleted, and its slices (AppendSlices) with
+// it.
 func LiveAfter(value []byte, horizon int64) (live, dead int, err error) {
-	var x index
-	pending := value
-	if Dense(value) {
-		if pending, err = x.decode(value); err != nil {
-			return 0, 0, err
-		}
+	if !Dense(value) {
+		c, err := census(value, horizon)
+		return c.live, c.entries - c.live, err
 	}
+	var x index
+	pending, err := x.decode(value)
+	if err != nil {
+		return 0, 0, err
+	}
+	c, err := census(pending, horizon)
+	if err != nil {
+		return 0, 0, err
+	}
+	live, dead = c.live, c.entries-c.live
 	for _, descs := range [2][]desc{x.raw, x.panes} {
 		for i := range descs {
 			if descs[i].max > horizon {
@@ -79,12 +77,49 @@ func LiveAfter(value []byte, horizon int64) (live, dead int, err error) {
 			}
 		}
 	}
-	var s set
-	if err := s.appendTo(pending, horizon); err != nil {
-		return 0, 0, err
+	return live, dead, nil
+}
+
+// counted is what census finds in a set.
+type counted struct {
+	entries, live int   // live: above the horizon
+	newest        int64 // math.MinInt64 where there are none
+}
+
+// census counts the entries of value, a set, without looking at fingerprints.
+func census(value []byte, horizon int64) (counted, error) {
+	narrow, wide, src, err := cutSetHeader(value)
+	c := counted{newest: math.MinInt64}
+	ok := err == nil && c.section(&src, narrow, narrowBytes, horizon) && c.section(&src, wide, wideBytes, horizon)
+	switch {
+	case err != nil:
+		return counted{}, err
+	case !ok || len(src) != 0:
+		return counted{}, corruptSet(value, narrow, wide)
 	}
-	narrow, wide, _, err := cutSetHeader(pending)
-	return live + s.len(), dead + narrow + wide - s.len(), err
+	return c, nil
+}
+
+func (c *counted) section(src *[]byte, n, width int, horizon int64) bool {
+	if n == 0 {
+		return true
+	}
+	ts, rest, ok := cutBase(*src)
+	c.newest = max(c.newest, ts)
+	for i := 0; ok && i < n; i++ {
+		if i > 0 {
+			ts, rest, ok = cutOlder(ts, rest)
+		}
+		if ts > horizon {
+			c.live++
+		}
+	}
+	if !ok || len(rest) < n*width {
+		return false
+	}
+	c.entries += n
+	*src = rest[n*width:]
+	return true
 }
 
 // AppendSlices appends the ids of all slices of value (none where it is sparse): what has to go with an erased key.
@@ -107,7 +142,3 @@ func AppendSlices(dst []uint64, value []byte) ([]uint64, error) {
 
 // AppendSliceID appends to dst (a key) the part that makes it the key of its slice id: 8 bytes, big endian.
 func AppendSliceID(dst []byte, id uint64) []byte { return binary.BigEndian.AppendUint64(dst, id) }
-
-func corruptSet(value []byte, narrow, wide int) error {
-	return fmt.Errorf("%w: set of %d+%d entries does not fill its %d bytes", ErrCorrupt, narrow, wide, len(value))
-}

@@ -17,8 +17,8 @@ func Merge(dst, older, newer []byte, horizon int64) ([]byte, error) {
 	return m.Finish(dst), nil
 }
 
-// Merger joins any number of values, in any order, in one go: it collects them, then sorts once. The zero value is
-// ready and drops nothing at or above math.MinInt64+1; reuse keeps its memory. Not for concurrent use.
+// Merger joins any number of values, in any order, in one go: it collects them, then joins and sorts once. Call Reset
+// before the first Add; reuse keeps its memory. Not for concurrent use.
 type Merger struct {
 	// Conflicts counts copies of one id that met with different ts since Reset. Copies meet again when values are merged
 	// again, so it is a best-effort figure.
@@ -28,6 +28,7 @@ type Merger struct {
 	dense   bool
 	root    []byte // index of the dense root among the values
 	entries set
+	joiner  joiner
 }
 
 // Reset forgets what was added. Entries <= horizon will be dropped (NoHorizon: none).
@@ -58,9 +59,11 @@ func (m *Merger) Add(value []byte) error {
 // Finish appends the join to dst: the empty value of one byte if nothing is left.
 func (m *Merger) Finish(dst []byte) []byte {
 	var narrow, wide int
-	m.entries.narrow, narrow, _ = join(m.entries.narrow)
-	m.entries.wide, wide, _ = join(m.entries.wide)
+	m.entries.narrow, narrow, _ = m.joiner.join(m.entries.narrow)
+	m.entries.wide, wide, _ = m.joiner.join(m.entries.wide)
 	m.Conflicts += narrow + wide
+	m.joiner.sort(m.entries.narrow)
+	m.joiner.sort(m.entries.wide)
 	if m.dense {
 		dst = append(dst, m.root...)
 	}

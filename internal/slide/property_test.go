@@ -315,3 +315,23 @@ func TestMergeIsAJoin(t *testing.T) {
 		same("all at once", m.Finish(nil), merge(merge(a, b, h), c, h))
 	})
 }
+
+// TestJoinersAgree: the three ways to join, and the merge of runs, do the same.
+func TestJoinersAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entries := make([]Entry, rapid.IntRange(1, 200).Draw(t, "entries"))
+		for i := range entries {
+			entries[i] = Entry{TS: rapid.Int64Range(0, 9).Draw(t, "ts"), FP: rapid.Uint64Range(0, 150).Draw(t, "fp")}
+		}
+		var j joiner
+		a, conflicts, duplicates := j.join(slices.Clone(entries))
+		j.sort(a)
+		b, _, _ := join(slices.Clone(entries))
+		slices.SortFunc(b, newestFirst)
+		c, c2, d2 := joinPairs(slices.Clone(entries))
+		slices.SortFunc(c, newestFirst)
+		if !slices.Equal(a, b) || !slices.Equal(a, c) || conflicts != c2 || duplicates != d2 {
+			t.Fatalf("got %v, %v, %v", a, b, c)
+		}
+	})
+}

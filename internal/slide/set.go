@@ -46,8 +46,6 @@ type set struct {
 
 func (s *set) reset() { s.narrow, s.wide = s.narrow[:0], s.wide[:0] }
 
-func (s *set) len() int { return len(s.narrow) + len(s.wide) }
-
 // newestFirst is the order in which a set is stored.
 func newestFirst(a, b Entry) int {
 	if c := cmp.Compare(b.TS, a.TS); c != 0 {
@@ -62,26 +60,6 @@ func byFingerprint(a, b Entry) int {
 		return c
 	}
 	return cmp.Compare(b.TS, a.TS)
-}
-
-// join leaves one entry per fingerprint, with the largest ts, ordered by fingerprint, and counts what it took away.
-func join(entries []Entry) (joined []Entry, conflicts, duplicates int) {
-	if len(entries) < 2 {
-		return entries, 0, 0
-	}
-	slices.SortFunc(entries, byFingerprint)
-	joined = entries[:1]
-	for _, e := range entries[1:] {
-		switch last := joined[len(joined)-1]; {
-		case e.FP != last.FP:
-			joined = append(joined, e)
-		case e.TS != last.TS:
-			conflicts++
-		default:
-			duplicates++
-		}
-	}
-	return joined, conflicts, duplicates
 }
 
 // appendSet encodes s, whose sections must be joined; it sorts them.
@@ -191,9 +169,13 @@ func (s *set) appendTo(value []byte, horizon int64) error {
 		s.wide, tail, ok = cutSection(s.wide, tail, wide, wideBytes, horizon)
 	}
 	if !ok || len(tail) != 0 {
-		return fmt.Errorf("%w: set of %d+%d entries does not fill its %d bytes", ErrCorrupt, narrow, wide, len(value))
+		return corruptSet(value, narrow, wide)
 	}
 	return nil
+}
+
+func corruptSet(value []byte, narrow, wide int) error {
+	return fmt.Errorf("%w: set of %d+%d entries does not fill its %d bytes", ErrCorrupt, narrow, wide, len(value))
 }
 
 // cutSection decodes n entries. The fingerprints follow all deltas, so a first pass finds where they start.
