@@ -2,7 +2,6 @@ package slide
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 )
 
