@@ -99,6 +99,9 @@ func options(names *nameCheck) []expr.Option {
 // String returns the expression as it was written.
 func (p *Predicate) String() string { return p.source }
 
+// Clone returns a predicate for another goroutine: p itself, since a Predicate does not change.
+func (p *Predicate) Clone() *Predicate { return p }
+
 // Fast tells whether the expression is evaluated without decoding events.
 func (p *Predicate) Fast() bool { return p.root != nil }
 
