@@ -36,13 +36,34 @@ func (c *Counter) Accept(ts int64) bool {
 // Next returns the offset of the first event that c has not taken. The caller holds the lane.
 func (c *Counter) Next() int64 { return c.next }
 
-// Horizon returns what c knows about its time. The caller holds the lane.
-func (c *Counter) Horizon() slide.Horizon { return c.horizon }
+// Standing is what a counter knows of time and log at one moment.
+type Standing struct {
+	Next          int64 // offset of the first event that is not in it
+	H             int64 // lateness horizon; slide.NoHorizon before the first event
+	Newest        int64 // largest accepted ts, if Seen
+	Seen          bool
+	Late          int64 // events that were too late
+	CompleteSince int64 // slide.CompleteAlways if it holds everything
+}
 
-// H returns the lateness horizon, NoHorizon before the first event. The caller holds the lane.
-func (c *Counter) H() int64 { return c.h() }
+// Standing returns where one of the lane's counters stands.
+func (l *Lane) Standing(c *Counter) Standing {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return Standing{
+		Next: c.next, H: c.h(), Newest: c.horizon.Newest, Seen: c.horizon.Seen, Late: c.horizon.Late,
+		CompleteSince: c.completeSince(),
+	}
+}
 
-// CompleteSince returns the instant since which c holds everything. The caller holds the lane.
+// Lose says that the log has lost the events from c's next offset up to next, the latest of them at ts lost. The caller
+// holds the lane, or is the only one to know c.
+func (c *Counter) Lose(next, lost int64) {
+	if next > c.next {
+		c.next, c.lost = next, max(c.lost, lost)
+	}
+}
+
 func (m *marker) completeSince() int64 {
 	since := m.horizon.CompleteSince(m.lost)
 	if m.floor != slide.NoHorizon && m.horizon.Seen && m.horizon.Oldest <= m.floor {

@@ -126,7 +126,7 @@ func (l *Lane) publish(e *frozenEpoch) {
 	old := l.mu.view
 	l.mu.view, l.mu.frozen = v, nil
 	for _, key := range l.store.writer.swept {
-		l.cache.drop(hashKey(key), key)
+		l.cache.drop(HashKey(key), key)
 	}
 	l.mu.Unlock()
 	old.release()

@@ -126,9 +126,9 @@ func (l *Lane) WaitRoom(ctx context.Context) error {
 // Full tells the committer that the loop waits for it.
 func (l *Lane) Full() <-chan struct{} { return l.full }
 
-// Add takes one accepted event of a counter in. key begins with the counter's id. The caller holds the lane and has asked
-// for room.
-func (l *Lane) Add(key []byte, arrival slide.Entry) { l.mu.open.add(hashKey(key), key, arrival) }
+// Add takes one accepted event of a counter in. key begins with the counter's id, and hash is its HashKey. The caller
+// holds the lane and has asked for room.
+func (l *Lane) Add(hash uint64, key []byte, arrival slide.Entry) { l.mu.open.add(hash, key, arrival) }
 
 // Advance says that every event below next was added or skipped. The caller holds the lane.
 func (l *Lane) Advance(next int64) {

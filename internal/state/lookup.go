@@ -29,7 +29,7 @@ type Seen struct {
 // Lookup answers q, whose Horizon and CompleteSince it sets, for one key of c. The answer holds every event below
 // Seen.Next and no other. With the key in the look-up cache and sparse, it allocates nothing and reads no disk.
 func (l *Lane) Lookup(c *Counter, key []byte, q *slide.Query, s *Scratch, a *slide.Answer) (Seen, error) {
-	hash := hashKey(key)
+	hash := HashKey(key)
 	v, seen, hit, err := l.gather(c, hash, key, q, s)
 	if err != nil {
 		return seen, err

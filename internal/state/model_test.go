@@ -146,7 +146,8 @@ func (m *model) catchUp() {
 			e := m.log[next]
 			c := m.counters[e.counter].counter
 			if next >= c.Next() && c.Accept(e.entry.TS) {
-				m.lane.Add(m.key(e.counter, e.key), e.entry)
+				key := m.key(e.counter, e.key)
+				m.lane.Add(HashKey(key), key, e.entry)
 			}
 			next++
 		}

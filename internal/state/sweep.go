@@ -115,7 +115,7 @@ func (l *Lane) nominate(e *frozenEpoch, st *standing, it *pebble.Iterator, budge
 		return nil
 	}
 	key := it.Key()
-	hash := hashKey(key)
+	hash := HashKey(key)
 	if e.table.find(hash, key) >= 0 {
 		return nil // the batch writes it already; what is in the open table will be merged after the deletion
 	}

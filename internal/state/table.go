@@ -33,6 +33,9 @@ type tableArrival struct {
 	_    uint32
 }
 
+// ArrivalBytes is what an arrival of a new key takes in a delta table beside the key's own bytes.
+const ArrivalBytes = entryBytes + arrivalBytes
+
 const (
 	entryBytes    = 32
 	arrivalBytes  = 24
@@ -80,8 +83,8 @@ func (t *table) free() error {
 	return freeRegion(region)
 }
 
-// hashKey is the hash that tables, caches and filters share.
-func hashKey(key []byte) uint64 { return xxh3.Hash(key) }
+// HashKey is the hash that tables, caches and filters share.
+func HashKey(key []byte) uint64 { return xxh3.Hash(key) }
 
 // size returns the bytes in use.
 func (t *table) size() int { return t.keysLen + t.entryLen*entryBytes + t.arriveLen*arrivalBytes }
