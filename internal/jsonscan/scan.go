@@ -161,7 +161,10 @@ func scanObject(src []byte, i, depth int) (end int, why Reason) {
 		if src[i] != ',' {
 			return i, Syntax
 		}
-		i = skipSpace(src, i+1)
+		i++
+		if i < len(src) && src[i] <= ' ' {
+			i = skipSpace(src, i)
+		}
 	}
 }
 
@@ -208,7 +211,9 @@ func scanArray(src []byte, i, depth int) (end int, why Reason) {
 		if i, why = scanValue(src, i, depth-1); why != None {
 			return i, why
 		}
-		i = skipSpace(src, i)
+		if i < len(src) && src[i] <= ' ' {
+			i = skipSpace(src, i)
+		}
 		if i >= len(src) {
 			return i, Truncated
 		}
@@ -287,36 +292,45 @@ const (
 // once: subtracting carries into the high bit of a byte that is too small, and a borrow can only spoil bytes above the
 // first true hit, which is the one that is used.
 func scanString(src []byte, i int) (end int, why Reason) {
-	for {
-		for i+wordBytes <= len(src) {
-			w := binary.LittleEndian.Uint64(src[i:])
-			hit := (w | (w - spaces) | ((w ^ quotes) - ones) | ((w ^ slashes) - ones)) & highs
-			if hit != 0 {
-				i += bits.TrailingZeros64(hit) / wordBytes
-				break
-			}
+	for i+wordBytes <= len(src) {
+		w := binary.LittleEndian.Uint64(src[i:])
+		hit := (w | (w - spaces) | ((w ^ quotes) - ones) | ((w ^ slashes) - ones)) & highs
+		if hit == 0 {
 			i += wordBytes
+			continue
 		}
-		for i < len(src) && plain(src[i]) {
-			i++
-		}
-		if i >= len(src) {
-			return i, Truncated
-		}
-		switch c := src[i]; {
-		case c == '"':
+		i += bits.TrailingZeros64(hit) / wordBytes
+		if src[i] == '"' {
 			return i + 1, None
-		case c == '\\':
-			i, why = scanEscape(src, i)
-		case c >= utf8.RuneSelf:
-			i, why = scanRunes(src, i)
-		default:
-			return i, Syntax
 		}
-		if why != None {
+		if i, why = scanOdd(src, i); why != None {
 			return i, why
 		}
 	}
+	for i < len(src) {
+		if plain(src[i]) {
+			i++
+			continue
+		}
+		if src[i] == '"' {
+			return i + 1, None
+		}
+		if i, why = scanOdd(src, i); why != None {
+			return i, why
+		}
+	}
+	return i, Truncated
+}
+
+// scanOdd validates what begins at src[i], which is neither plain nor a quote.
+func scanOdd(src []byte, i int) (end int, why Reason) {
+	switch c := src[i]; {
+	case c == '\\':
+		return scanEscape(src, i)
+	case c >= utf8.RuneSelf:
+		return scanRunes(src, i)
+	}
+	return i, Syntax
 }
 
 func plain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
