@@ -50,6 +50,15 @@ func (f *feeder) seek(next int64) error {
 	return nil
 }
 
+// rest lets go of the ring's memory, before a wait: there is nothing to read below next.
+func (f *feeder) rest(next int64) error {
+	if f.reader == nil {
+		return nil
+	}
+	_, _, err := f.reader.Next(next)
+	return err
+}
+
 func (f *feeder) close() error {
 	if f.reader == nil {
 		return nil

@@ -209,6 +209,9 @@ func (p *partition) loop(ctx context.Context) error {
 		end := p.durable()
 		invariant.Check(next <= end, "applied %d, durable %d", next, end)
 		if next >= end {
+			if err := p.live.rest(next); err != nil {
+				return err
+			}
 			if err := p.log.WaitDurable(ctx, next); err != nil {
 				return err
 			}

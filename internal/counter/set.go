@@ -114,6 +114,19 @@ func (s *Set) CaughtUp() bool {
 	return true
 }
 
+// WaitCaughtUp returns when CaughtUp would say yes, or with the error of a partition that will never be, or ctx's.
+func (s *Set) WaitCaughtUp(ctx context.Context) error {
+	for _, p := range s.parts {
+		if p.waiters.applied.Load() < p.target {
+			p.waiters.wait(ctx, p.target)
+		}
+		if err := errors.Join(p.err(), ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Flush makes what is applied survive a crash without reading the log again.
 func (s *Set) Flush() error {
 	for _, p := range s.parts {
