@@ -36,11 +36,9 @@ func (c *Counter) Add(key, id string, ts int64) bool {
 	if !c.any || ts < c.oldest {
 		c.oldest = ts
 	}
-	if c.any {
-		if h := c.H(); ts <= h {
-			c.late++
-			return false
-		}
+	if ts <= c.H() {
+		c.late++
+		return false
 	}
 	if !c.any || ts > c.newest {
 		c.newest = ts

@@ -8,7 +8,7 @@ import (
 
 // The table in docs/design/0001-counter-algebra.md comes from
 //
-//	go test -run XXX -bench . -benchmem ./internal/slide
+//	go test -run '^$' -bench . -benchmem ./internal/slide
 
 func BenchmarkOperand(b *testing.B) {
 	for _, n := range []int{1, 3, 64} {
