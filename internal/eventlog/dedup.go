@@ -37,6 +37,10 @@ const (
 	dedupTableIDs    = 2048 // ids per table that the number of tables is chosen for
 	dedupSlotsMin    = 8
 	dedupLoadPercent = 75
+
+	// dedupSlackMS is how long an id stays beyond the window, because requests that arrive at the same time may be
+	// stored in another order than that of their arrivals.
+	dedupSlackMS = 60_000
 )
 
 type dedupBlock struct {
@@ -107,7 +111,7 @@ func (d *dedup) push(hash event.Hash, arrival, offset int64) {
 	if !d.enabled() {
 		return
 	}
-	if arrival-d.newest > d.window || d.tail-d.head == 0 {
+	if arrival-d.newest > d.window+dedupSlackMS || d.tail-d.head == 0 {
 		d.reset(offset)
 	}
 	d.newest = max(d.newest, arrival)
@@ -138,7 +142,7 @@ func (d *dedup) reset(next int64) {
 
 func (d *dedup) expired(offset int64) bool {
 	block, place := d.at(offset)
-	return int64(int32(uint32(d.newest)-block.arrivals[place])) > d.window
+	return int64(int32(uint32(d.newest)-block.arrivals[place])) > d.window+dedupSlackMS
 }
 
 func (d *dedup) pop() {

@@ -71,8 +71,9 @@ func (p *Partition) trimBefore(cutoffMS int64) error {
 }
 
 // expired searches [first, end) for the last frame that lies in it as a whole and has expired, and returns the mark
-// that removing everything up to it leaves. HighArrival is sorted but for clocks that were set back; where it is not,
-// the search still ends at an expired frame, and what lies before that was accepted before it.
+// that removing everything up to it leaves. HighArrival is sorted but for frames of a clock that was ahead and was set
+// back: what lies before an expired frame was accepted before it and goes with it, and a search that stopped in front
+// of such frames is repeated behind what it found.
 func (p *Partition) expired(first, end, cutoffMS int64) (mark trimMark, err error) {
 	mark = trimMark{First: first}
 	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: framesBegin, UpperBound: framesEnd})
@@ -80,8 +81,19 @@ func (p *Partition) expired(first, end, cutoffMS int64) (mark trimMark, err erro
 		return mark, p.readError(first, err)
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
+	for {
+		next, err := p.expiredPrefix(it, mark, end, cutoffMS)
+		if err != nil || next == mark {
+			return mark, err
+		}
+		mark = next
+	}
+}
+
+// expiredPrefix is one binary search of expired, in [mark.First, end).
+func (p *Partition) expiredPrefix(it *pebble.Iterator, mark trimMark, end, cutoffMS int64) (trimMark, error) {
 	var key []byte
-	for low, high := first, end; low < high; {
+	for low, high := mark.First, end; low < high; {
 		middle := low + (high-low)/2
 		key = frameKey(key, middle+1)
 		if !it.SeekLT(key) {

@@ -136,8 +136,12 @@ func syncDir(fs vfs.FS, dir string) error {
 func makeDirs(fs vfs.FS, dir string) error {
 	parents := []string{fs.PathDir(dir)} // always: who created it may not have come to sync it
 	for at := fs.PathDir(dir); at != fs.PathDir(at); at = fs.PathDir(at) {
-		if _, err := fs.Stat(at); !oserror.IsNotExist(err) {
+		_, err := fs.Stat(at)
+		if err == nil {
 			break
+		}
+		if !oserror.IsNotExist(err) {
+			return fmt.Errorf("cannot look at folder %s: %w", at, err)
 		}
 		parents = append(parents, fs.PathDir(at))
 	}

@@ -1,0 +1,142 @@
+package eventlog
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const hourMS = 3600 * 1000
+
+// fillHours appends 40 events an hour to one partition, in requests of 10, flushes, and returns them.
+func fillHours(t *testing.T, l *Log, from, hours int) (all []sample) {
+	t.Helper()
+	for h := range hours {
+		for i := range 4 {
+			var samples []sample
+			for j := range 10 {
+				s := numbered(((from+h)*4+i)*10 + j)
+				s.arrival = testNow + int64(from+h)*hourMS
+				s.time = s.arrival - int64(j)*7*hourMS
+				samples = append(samples, s)
+			}
+			mustAppend(t, l, AckDisk, samples...)
+			all = append(all, samples...)
+		}
+	}
+	flushAll(t, l)
+	return all
+}
+
+// flushAll makes everything warm.
+func flushAll(t testing.TB, l *Log) {
+	t.Helper()
+	for _, p := range l.partitions {
+		if err := p.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.refreshWarm(); err != nil {
+			t.Fatal(err)
+		}
+		if f := p.Frontiers(); f.Warm != f.Appended {
+			t.Fatalf("frontiers after a flush: %+v", f)
+		}
+	}
+}
+
+func TestRetention(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Partitions, o.Retention = 1, 24*time.Hour
+	l := mustOpen(t, o)
+	p := l.Partition(0)
+	if first, maxTime := p.Trimmed(); first != 0 || maxTime != math.MinInt64 {
+		t.Fatalf("new log: trimmed %d, %d", first, maxTime)
+	}
+	all := fillHours(t, l, 0, 48)
+
+	check := func(step string, now int64, wantFirst int) {
+		t.Helper()
+		if err := l.Trim(now); err != nil {
+			t.Fatal(err)
+		}
+		first, maxTime := p.Trimmed()
+		wantMax := int64(math.MinInt64)
+		for _, s := range all[:wantFirst] {
+			wantMax = max(wantMax, s.time)
+		}
+		if first != int64(wantFirst) || maxTime != wantMax || p.Frontiers().First != first {
+			t.Fatalf("%s: trimmed %d, %d; want %d, %d", step, first, maxTime, wantFirst, wantMax)
+		}
+		r := p.NewReader(first)
+		defer r.Close()
+		equal(t, 0, readAll(t, r, math.MaxInt64), all[first:])
+		if wantFirst > 0 {
+			for _, r := range []*Reader{p.NewReader(first - 1), p.NewScan(0, ScanOptions{TimeTo: math.MaxInt64})} {
+				if _, _, err := r.Next(math.MaxInt64); !errors.Is(err, ErrTrimmed) {
+					t.Fatalf("%s: read below first: %v", step, err)
+				}
+				r.Close()
+			}
+		}
+	}
+	const day = 24 * hourMS
+	check("nothing is old", testNow+day, 0)
+	check("the first hour", testNow+day+1, 40)
+	check("a clock that was set back", testNow, 40)
+	p.Hold(100)
+	check("held", testNow+day+10*hourMS, 100)
+	p.Hold(math.MaxInt64)
+	check("freed", testNow+day+10*hourMS, 400)
+	mustClose(t, l)
+
+	l = mustOpen(t, o)
+	p = l.Partition(0)
+	check("after a restart", testNow, 400)
+	check("everything", testNow+1000*hourMS, len(all))
+	mustClose(t, l)
+
+	l = mustOpen(t, o) // offsets go on in an empty log
+	p = l.Partition(0)
+	check("empty", testNow+1000*hourMS, len(all))
+	all = append(all, fillHours(t, l, 2000, 2)...)
+	check("filled again", testNow+2000*hourMS, 48*40)
+	if got := len(all); p.Frontiers().Appended != int64(got) {
+		t.Fatalf("%d appended; want %d", p.Frontiers().Appended, got)
+	}
+	mustClose(t, l)
+}
+
+// A clock that ran a year ahead for a while keeps its events no longer than their neighbours.
+func TestRetentionAfterClockJump(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Partitions, o.Retention, o.DedupWindow = 1, 24*time.Hour, -1
+	l := mustOpen(t, o)
+	defer mustClose(t, l)
+	fillHours(t, l, 0, 30)
+	fillHours(t, l, 365*24, 1)
+	fillHours(t, l, 31, 30)
+	if err := l.Trim(testNow + (24+60)*hourMS); err != nil {
+		t.Fatal(err)
+	}
+	if first := l.Partition(0).Frontiers().First; first < 60*40-40 {
+		t.Fatalf("first %d; want the events of the jump removed with those after it", first)
+	}
+}
+
+// What is not in the tables yet is never removed, however old.
+func TestRetentionStopsAtWarm(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Partitions, o.Retention = 1, time.Hour
+	l := mustOpen(t, o)
+	defer mustClose(t, l)
+	mustAppend(t, l, AckDisk, numbered(1), numbered(2))
+	if err := l.Trim(testNow + 1000*hourMS); err != nil {
+		t.Fatal(err)
+	}
+	if first := l.Partition(0).Frontiers().First; first != 0 {
+		t.Fatalf("first %d; want 0: nothing was warm", first)
+	}
+}
