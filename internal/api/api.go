@@ -33,18 +33,18 @@ type Options struct {
 
 // Handler serves the API. It may be shared.
 type Handler struct {
-	backend     Backend
-	limits      Limits
-	clock       clock.Clock
-	logger      *slog.Logger
-	events      Events
-	hosts       []string
-	drain       <-chan struct{}
-	crossOrigin *http.CrossOriginProtection
-	routes      []route
-	bodies      bodies
-	parsers     sync.Pool // *cloudevents.Parser
-	buffers     sync.Pool // *[]byte
+	backend Backend
+	limits  Limits
+	clock   clock.Clock
+	logger  *slog.Logger
+	events  Events
+	drain   <-chan struct{}
+	guard   *guard
+	routes  []route
+	bodies  bodies
+	parsers sync.Pool // *cloudevents.Parser
+	lookups sync.Pool // *lookup
+	buffers sync.Pool // *[]byte
 }
 
 // New returns the API of opts.Backend.
@@ -57,12 +57,14 @@ func New(opts Options) *Handler {
 	}
 	h := &Handler{
 		backend: opts.Backend, limits: opts.Limits.withDefaults(), clock: opts.Clock, logger: opts.Logger,
-		events: opts.Events, hosts: opts.Hosts, drain: opts.Drain, crossOrigin: http.NewCrossOriginProtection(),
+		events: opts.Events, drain: opts.Drain, guard: newGuard(opts.Hosts),
 	}
 	h.bodies.backend, h.bodies.bytesMax = h.backend, h.limits.BodyBytesMax
 	h.routes = []route{
+		get("/v1/counters/{}", h.getCounter),
 		newRoute("/v1/streams/{}/events", map[string]endpoint{http.MethodPost: h.postEvents, http.MethodGet: h.getEvents}),
 		get("/v1/streams", h.getStreams),
+		get("/v1/counters", h.getCounters),
 		get("/v1/info", h.getInfo),
 		get("/healthz", h.getHealth),
 		get("/readyz", h.getReady),

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirstream/weir/internal/cloudevents"
+	"github.com/weirstream/weir/internal/counter"
 	"github.com/weirstream/weir/internal/eventlog"
 )
 
@@ -14,6 +15,10 @@ type Backend interface {
 	Stream(name string) (*Stream, bool)
 	// Streams returns all streams in the configured order.
 	Streams() []*Stream
+	// Counter returns the counter of that name.
+	Counter(name string) (*counter.Counter, bool)
+	// Counters returns what is known of all counters, in the configured order.
+	Counters() []counter.Info
 	// Ready says whether the node takes events and look-ups, and if not why: recovering, restoring or draining.
 	Ready() (status string, ok bool)
 	// Node returns the node's own figures.

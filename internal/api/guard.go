@@ -18,12 +18,22 @@ import (
 //     address, so these are refused where the connection came in over loopback.
 //
 // Programs other than browsers send none of the former headers and, unless told otherwise, an address or localhost as Host.
-func (h *Handler) guard(r *http.Request) *failure {
-	if err := h.crossOrigin.Check(r); err != nil {
+type guard struct {
+	crossOrigin *http.CrossOriginProtection
+	hosts       []string // names that are not foreign
+}
+
+func newGuard(hosts []string) *guard {
+	return &guard{crossOrigin: http.NewCrossOriginProtection(), hosts: hosts}
+}
+
+// check returns what to refuse r with, or nil.
+func (g *guard) check(r *http.Request) *failure {
+	if err := g.crossOrigin.Check(r); err != nil {
 		return &failure{status: http.StatusForbidden, code: codeCrossOrigin, field: "Origin", value: r.Header.Get("Origin"),
 			message: "a page of another site may not change anything here", hint: "send the request from a program, or from the node's own page"}
 	}
-	if overLoopback(r) && foreign(hostName(r.Host)) && !slices.Contains(h.hosts, hostName(r.Host)) {
+	if overLoopback(r) && foreign(hostName(r.Host)) && !slices.Contains(g.hosts, hostName(r.Host)) {
 		return &failure{status: http.StatusForbidden, code: codeForeignHost, field: "Host", value: r.Host,
 			message: "this node listens on loopback and does not answer to that name",
 			hint:    "address it as localhost or 127.0.0.1; a proxy on this machine sets Host so"}

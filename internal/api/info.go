@@ -56,6 +56,15 @@ func (h *Handler) getInfo(c *call) *failure {
 		o.close('}')
 	}
 	o.close(']')
+	o.key("counters")
+	o.open('[')
+	for _, info := range h.backend.Counters() {
+		o.item()
+		o.open('{')
+		o.counterInfo(&info)
+		o.close('}')
+	}
+	o.close(']')
 	o.close('}')
 	writeJSON(c.w, http.StatusOK, append(o.dst, '\n'))
 	return nil

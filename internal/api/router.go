@@ -147,7 +147,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(rt *route, c *call) *failure {
-	if f := h.guard(c.r); f != nil {
+	if f := h.guard.check(c.r); f != nil {
 		return f
 	}
 	if rt == nil {

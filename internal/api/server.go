@@ -63,10 +63,10 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		case l.slots <- struct{}{}:
 			return &limitedConn{Conn: conn, release: func() { <-l.slots }}, nil
 		default:
-			l.refuse(conn)
 			if l.refused != nil {
 				l.refused()
 			}
+			l.refuse(conn)
 		}
 	}
 }
@@ -102,10 +102,17 @@ func (c *limitedConn) CloseWrite() error {
 // NewAdmin returns the handler of listen.admin: Go's profiles, which are for whoever runs the node and nobody else.
 func NewAdmin() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	guard := newGuard(nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := guard.check(r); f != nil {
+			f.write(w)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
