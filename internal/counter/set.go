@@ -25,6 +25,16 @@ type Set struct {
 // Open opens the counters and starts counting. The logs must be open, and stay open until Close has returned. A counter
 // whose state lies ahead of its log is refused: errors.Is(err, state.ErrAhead).
 func Open(opts Options) (*Set, error) {
+	s, err := open(opts)
+	if err != nil {
+		return nil, err
+	}
+	s.start()
+	return s, nil
+}
+
+// open opens everything and starts nothing.
+func open(opts Options) (*Set, error) {
 	s := &Set{opts: opts.withDefaults(), byName: map[string]*Counter{}}
 	s.lookups.New = func() any { return new(lookup) }
 	plans, err := s.plan()
@@ -36,12 +46,16 @@ func Open(opts Options) (*Set, error) {
 			return nil, errors.Join(err, s.closePartitions())
 		}
 	}
+	return s, nil
+}
+
+// start begins to count.
+func (s *Set) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, p := range s.parts {
 		p.run(ctx, &s.wg)
 	}
-	return s, nil
 }
 
 // plan makes the definitions ready, by stream.
