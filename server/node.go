@@ -45,6 +45,7 @@ type node struct {
 	draining  atomic.Bool
 	diskFull  atomic.Int32  // logs that are out of space
 	drain     chan struct{} // closed when the node drains
+	failed    chan error    // why the node cannot go on; the first of them counts
 }
 
 // engine is what open builds. It does not change afterwards.
@@ -66,7 +67,7 @@ func newNode(opts Options, budget config.Budget) *node {
 	n := &node{
 		cfg: opts.Config, budget: budget, version: opts.Version, clock: opts.Clock, logger: opts.Logger,
 		startedMS: opts.Clock.NowMS(), bodies: admission{max: budget.Bodies}, drain: make(chan struct{}),
-		usage: usage{folder: opts.Config.Data},
+		failed: make(chan error, 1), usage: usage{folder: opts.Config.Data},
 	}
 	n.metrics = metricsOf(n, opts.Version, opts.Logger)
 	return n
@@ -183,6 +184,14 @@ func (n *node) logEvents(name string) eventlog.Listener {
 			n.diskFull.Add(-1)
 			n.logger.Info("disk has space again: events are taken", "stream", name)
 		},
+	}
+}
+
+// fail ends the node with err.
+func (n *node) fail(err error) {
+	select {
+	case n.failed <- err:
+	default: // it is ending already
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 type respBackend struct{ *node }
 
 // newRESP returns the RESP server of n.
-func newRESP(n *node, opts Options) *resp.Server {
+func newRESP(n *node, opts Options) (*resp.Server, error) {
 	limits := opts.Config.Limits
 	return resp.New(resp.Options{
 		Backend: respBackend{n}, Logger: opts.Logger, Version: opts.Version,

@@ -58,6 +58,9 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	n := newNode(opts, budget)
 	s := &servers{node: n, logger: opts.Logger, failed: make(chan error, listenersMax)}
+	if s.resp, err = newRESP(n, opts); err != nil {
+		return err
+	}
 	if err := s.listen(opts.Config); err != nil {
 		s.close()
 		return err
@@ -100,7 +103,7 @@ const listenersMax = 3
 type servers struct {
 	node   *node
 	logger *slog.Logger
-	failed chan error // a server that ended by itself
+	failed chan error // a listener that ended by itself
 
 	httpListener, respListener, adminListener net.Listener
 	http, admin                               *http.Server
@@ -141,7 +144,6 @@ func (s *servers) serve(opts Options) {
 	s.http = api.NewServer(handler, opts.Logger)
 	limited := api.LimitListener(s.httpListener, opts.Config.Limits.Connections, func() { n.metrics.ConnectionRefused("http") })
 	go s.run("http", func() error { return s.http.Serve(limited) })
-	s.resp = newRESP(n, opts)
 	go s.run("resp", func() error { return s.resp.Serve(s.respListener) })
 	if s.adminListener != nil {
 		s.admin = api.NewServer(api.NewAdmin(), opts.Logger)
@@ -150,7 +152,8 @@ func (s *servers) serve(opts Options) {
 }
 
 func (s *servers) run(name string, serve func() error) {
-	if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+	err := serve()
+	if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, resp.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		s.failed <- fmt.Errorf("%s listener failed: %w", name, err)
 	}
 }
@@ -161,6 +164,8 @@ func (s *servers) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case err := <-s.failed:
+		return err
+	case err := <-s.node.failed:
 		return err
 	}
 }
