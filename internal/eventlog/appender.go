@@ -49,15 +49,20 @@ type frameDraft struct {
 	runs   [][]byte
 }
 
-func (a *appender) init(p *Partition, last frameHeader) {
+// init makes a the appender behind the last frame, and reads the ids that duplicates may refer to.
+func (a *appender) init(p *Partition, last frameHeader) error {
 	o := &p.log.opts
 	*a = appender{
 		p: p, next: last.end(), written: last.end(), highTime: last.HighTime, highSeen: last.HighArrival,
 		usual:    min(frameBytesMax, p.ring.EntryBytesUsual()-frameHeaderBytes),
 		groupMax: int(min(groupBytesMax, o.MemtableBytes/4)),
 	}
-	a.batch = p.db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * groupBytesMax))
 	a.seen = newDedup(o.DedupWindow.Milliseconds(), o.DedupMaxIDs, a.next)
+	if err := a.rebuildDedup(); err != nil {
+		return err
+	}
+	a.batch = p.db.NewBatch(pebble.WithMaxRetainedSizeBytes(2 * groupBytesMax))
+	return nil
 }
 
 func (a *appender) close() error { return a.batch.Close() }

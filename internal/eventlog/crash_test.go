@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,18 +27,28 @@ func soak(short, long int) int {
 // acknowledged as durable.
 type history struct {
 	t     testing.TB
+	mu    sync.Mutex
 	sent  *oracle
 	acked []int // per partition
 }
 
+func newHistory(t testing.TB, partitions int) *history {
+	return &history{t: t, sent: newOracle(partitions), acked: make([]int, partitions)}
+}
+
 func (h *history) append(l *Log, ack Ack, samples ...sample) error {
 	batches := batchesOf(l.Partitions(), samples...)
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i := range batches {
 		for j := range batches[i].Items {
 			h.sent.partitions[i] = append(h.sent.partitions[i], decodeSample(h.t, batches[i].Record(j)))
 		}
 	}
-	if err := l.Append(context.Background(), batches, ack); err != nil {
+	h.mu.Unlock()
+	err := l.Append(context.Background(), batches, ack)
+	h.mu.Lock()
+	if err != nil {
 		return err
 	}
 	if ack == AckDisk {
@@ -83,7 +94,7 @@ func TestCrashAfterEveryAck(t *testing.T) {
 		o := testOptions(fs)
 		o.RingBytes = int64(o.Partitions) * ringBytesMin(o.EventBytesMax)
 		l := mustOpen(t, o)
-		h := &history{t, newOracle(o.Partitions), make([]int, o.Partitions)}
+		h := newHistory(t, o.Partitions)
 		n := 0
 		for step := range 40 {
 			var samples []sample
@@ -124,7 +135,7 @@ func (d *deathbed) fatal(error) {
 	runtime.Goexit()
 }
 
-// run returns fn's error, or one that says that the process would be dead.
+// run returns fn's error, or one that says that the process would be dead. Then fn may still be running.
 func (d *deathbed) run(fn func() error) (err error) {
 	done := make(chan error, 1)
 	go func() {
@@ -156,6 +167,9 @@ func (d *deathbed) dead() bool {
 // by never returning from them: to the disk it is the same.
 func (d *deathbed) stopOnPanic(inner errorfs.Injector) errorfs.Injector {
 	return errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if d.dead() {
+			select {} // the dead write no more
+		}
 		err := inner.MaybeError(op)
 		wal := strings.HasSuffix(op.Path, ".log") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite
 		folder := op.Kind == errorfs.OpFileSync && strings.HasSuffix(op.Path, "p0000")
@@ -167,19 +181,42 @@ func (d *deathbed) stopOnPanic(inner errorfs.Injector) errorfs.Injector {
 	})
 }
 
-// An I/O error at every operation of open, append, read and close, one at a time, until a run meets none.
+// An I/O error at every operation of open, append, read and close, one at a time, until a run meets none: in a new
+// folder, and in one that a crash left with tables and a WAL.
 func TestErrorAtEveryOperation(t *testing.T) {
-	stride := 1
+	for _, c := range []struct {
+		name  string
+		older int
+	}{{"new", 0}, {"recovered", 1200}} {
+		t.Run(c.name, func(t *testing.T) { errorAtEveryOperation(t, c.older) })
+	}
+}
+
+func errorAtEveryOperation(t *testing.T, older int) {
+	base := vfs.NewCrashableMem()
+	o := testOptions(base)
+	o.Partitions = 1
+	before := newHistory(t, 1)
+	l := mustOpen(t, o)
+	for n := 0; n < older; n += 100 {
+		if err := before.append(l, AckDisk, numberedRange(n, 100)...); err != nil {
+			t.Fatal(err)
+		}
+		if n == older/2 {
+			flushAll(t, l)
+		}
+	}
 	surfaced, crashes := 0, 0
-	for index := 0; ; index += stride {
+	for index := int32(0); ; index++ {
 		mem := vfs.NewCrashableMem()
-		o := testOptions(nil)
-		bed := newDeathbed()
-		counting := &errorfs.Counter{Injector: errorfs.OnIndex(int32(index))}
+		if older > 0 {
+			mem = base.CrashClone(vfs.CrashCloneCfg{})
+		}
+		o, bed, h := o, newDeathbed(), before.clone(t)
+		counting := &errorfs.Counter{Injector: errorfs.OnIndex(index)}
 		o.FS, o.Fatal = errorfs.Wrap(mem, bed.stopOnPanic(counting)), bed.fatal
-		o.Partitions = 1
-		h := &history{t, newOracle(1), make([]int, 1)}
-		err := bed.run(func() error { return lifetime(o, h) })
+		err := bed.run(func() error { return lifetime(o, h, older) })
+		h = h.clone(t) // before the disk is looked at: what comes later does not count
 		fired := counting.Load() > 0
 		if err != nil && !fired {
 			t.Fatalf("index %d: error without cause: %v", index, err)
@@ -197,24 +234,39 @@ func TestErrorAtEveryOperation(t *testing.T) {
 			break
 		}
 	}
+	mustClose(t, l)
 	if surfaced == 0 || crashes == 0 {
 		t.Fatalf("%d errors surfaced, %d crashes; want some of both", surfaced, crashes)
 	}
 	t.Logf("%d errors surfaced, of them %d as crashes", surfaced, crashes)
 }
 
-// lifetime opens, appends, flushes, reads and closes.
-func lifetime(o Options, h *history) (err error) {
+func (h *history) clone(t testing.TB) *history {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sent := newOracle(len(h.acked))
+	for i := range sent.partitions {
+		sent.partitions[i] = slices.Clone(h.sent.partitions[i])
+	}
+	return &history{t: t, sent: sent, acked: slices.Clone(h.acked)}
+}
+
+func numberedRange(from, n int) []sample {
+	samples := make([]sample, n)
+	for i := range samples {
+		samples[i] = numbered(from + i)
+	}
+	return samples
+}
+
+// lifetime opens, appends 600 events numbered first and up, flushes, reads everything and closes.
+func lifetime(o Options, h *history, first int) (err error) {
 	l, err := Open(o)
 	if err != nil {
 		return err
 	}
 	for n := 0; n < 600 && err == nil; n += 60 {
-		var samples []sample
-		for i := range 60 {
-			samples = append(samples, numbered(n+i))
-		}
-		err = h.append(l, AckDisk, samples...)
+		err = h.append(l, AckDisk, numberedRange(first+n, 60)...)
 		if n == 300 && err == nil {
 			err = l.Partition(0).db.Flush()
 		}
@@ -225,9 +277,12 @@ func lifetime(o Options, h *history) (err error) {
 	r := l.Partition(0).NewScan(0, ScanOptions{})
 	for err == nil {
 		var ok bool
-		if _, ok, err = r.Next(600); !ok {
+		if _, ok, err = r.Next(int64(first) + 600); !ok {
 			break
 		}
+	}
+	if err == nil && r.Offset() != int64(first)+600 {
+		err = fmt.Errorf("read up to %d; want %d", r.Offset(), first+600)
 	}
 	return errors.Join(err, r.Close(), l.Close(context.Background()))
 }

@@ -51,7 +51,7 @@ func openPartition(l *Log, index int, fs vfs.FS) (p *Partition, err error) {
 	p.queue.bytesMax = max(l.opts.QueueBytesMax/int64(l.opts.Partitions), 1)
 	p.hold.Store(math.MaxInt64)
 	dir := l.opts.FS.PathJoin(l.opts.Dir, fmt.Sprintf("p%0*d", partitionDirWidth, index))
-	p.db, err = openStore(&l.opts, fs, dir, p.noteFlush, p.fatal)
+	db, err := openStore(&l.opts, fs, dir, p.noteFlush, p.fatal)
 	if err != nil {
 		if pebble.IsCorruptionError(err) {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -60,9 +60,10 @@ func openPartition(l *Log, index int, fs vfs.FS) (p *Partition, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.db.Close())
+			err = errors.Join(err, db.Close())
 		}
 	}()
+	p.db = db
 	if err := p.identify(); err != nil {
 		return nil, err
 	}
@@ -78,8 +79,10 @@ func openPartition(l *Log, index int, fs vfs.FS) (p *Partition, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.writer.init(p, last)
-	return p, p.writer.rebuildDedup()
+	if err := p.writer.init(p, last); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // identify refuses a store that belongs to another partition, and marks a new one.
