@@ -110,10 +110,11 @@ func (p *Parser) ParseFields(rules *Rules, fields [][]byte, arrival int64) error
 func (p *Parser) reset(rules *Rules, arrival int64) {
 	p.rules, p.arrival = rules, arrival
 	p.Rejected, p.Sent, p.Single = p.Rejected[:0], 0, false
+	// The memory of batches that a stream of fewer partitions left unused is found again behind the slice's end.
+	p.Batches = p.Batches[:min(cap(p.Batches), rules.Partitions)]
 	for len(p.Batches) < rules.Partitions {
 		p.Batches = append(p.Batches, event.Batch{})
 	}
-	p.Batches = p.Batches[:rules.Partitions]
 	p.emptyBatches()
 }
 

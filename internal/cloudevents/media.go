@@ -19,7 +19,6 @@ const (
 
 const (
 	headerPrefix    = "Ce-" // as http.Header spells ce-*
-	headerID        = "Ce-Id"
 	headerMedia     = "Content-Type"
 	mediaBatch      = "application/cloudevents-batch+json"
 	mediaStructured = "application/cloudevents+json"
@@ -27,12 +26,12 @@ const (
 	mediaFamily     = "application/cloudevents" // what begins so is CloudEvents of some format
 )
 
-// kindOf tells what a body is. A CloudEvents media type says so itself; beside any other one, a ce-id header says
-// that the body is the payload of one event.
+// kindOf tells what a body is. A CloudEvents media type says so itself; beside any other one, the headers that every
+// event needs say that the body is the payload of one.
 func kindOf(header http.Header) (bodyKind, error) {
 	text := header.Get(headerMedia)
 	media, params, err := mime.ParseMediaType(text)
-	binary := len(header[headerID]) > 0
+	binary := len(header["Ce-Id"]) > 0 || len(header["Ce-Type"]) > 0 || len(header["Ce-Specversion"]) > 0
 	switch {
 	case binary && !strings.HasPrefix(media, mediaFamily):
 		return kindBinary, nil

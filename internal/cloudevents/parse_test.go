@@ -326,6 +326,8 @@ func TestBinaryMode(t *testing.T) {
 		{http.Header{"Ce-Id": {"1"}, "Ce-Type": {"t"}, "Ce-Time": {"1796083200000"}}, ``, `{"specversion":"1.0","id":"1","source":"/weir","type":"t","time":"2026-12-01T00:00:00.000Z"`},
 		{http.Header{"Content-Type": {"application/json"}, "Ce-Id": {"1"}, "Ce-Type": {"t"}}, `{`, "400 bad_json"},
 		{http.Header{"Content-Type": {"text/plain"}, "Ce-Id": {"1"}}, `hi`, "400 missing_type"},
+		{http.Header{"Content-Type": {"text/plain"}, "Ce-Type": {"t"}}, `hi`, "400 missing_id"},
+		{http.Header{"Content-Type": {mediaStructured}, "Ce-Id": {"1"}, "Ce-Type": {"t"}}, `hi`, "400 bad_json"},
 		{http.Header{"Content-Type": {"text/plain"}, "Ce-Id": {"1"}, "Ce-Type": {"t"}, "Ce-A-B": {"x"}}, `hi`, "400 bad_attribute"},
 		{http.Header{"Content-Type": {"text/plain"}, "Ce-Id": {"1"}, "Ce-Type": {"%FF"}}, `hi`, "400 bad_utf8"},
 		{http.Header{"Content-Type": {"text/plain"}, "Ce-Id": {"1"}, "Ce-Type": {"t"}, "Ce-Specversion": {"2.0"}}, `hi`, "400 bad_specversion"},
@@ -342,6 +344,50 @@ func TestBinaryMode(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%v %s:\n got %s\nwant %s", c.header, c.body, got, c.want)
+		}
+	}
+}
+
+// TestRejection holds the whole text of refusals that clients show.
+func TestRejection(t *testing.T) {
+	body := `{"id":"a","type":"t","time":"soon"}` + "\n7\n" + `{"id":"b","type":}` + "\n" + `{"id":"` + strings.Repeat("é", 100) + `"}` + "\n"
+	var p Parser
+	if err := p.Parse(testRules(t), media(mediaLines), []byte(body), now); err != nil {
+		t.Fatal(err)
+	}
+	want := []Rejection{
+		{0, "a", CodeBadTime, "time", "soon", `cannot read time: got "soon"; want 2026-11-30T12:00:00.123Z, or an integer of milliseconds`, "leave time out to take the time of arrival"},
+		{1, "", CodeBadType, "", "7", "cannot read the event: got a number; want an object", ""},
+		{2, "b", CodeBadJSON, "", `{"id":"b","type":}`, `cannot read JSON: got unexpected byte '}' at offset 17`, "send each event as one JSON object"},
+		{3, strings.Repeat("é", 64) + "…", CodeIDTooLong, "id", strings.Repeat("é", 64) + "…", "cannot take the event: got an id of 200 bytes; want at most 128", ""},
+	}
+	for i, r := range p.Rejected {
+		if r != want[i] {
+			t.Errorf("got  %+v\nwant %+v", r, want[i])
+		}
+	}
+	if len(p.Rejected) != len(want) {
+		t.Errorf("got %d refusals; want %d", len(p.Rejected), len(want))
+	}
+}
+
+// TestReuse alternates between streams of different partitions and kinds of bodies.
+func TestReuse(t *testing.T) {
+	var p Parser
+	wide, narrow := testRules(t), testRules(t)
+	narrow.Partitions = 1
+	line := []byte(`{"id":"a","type":"t"}`)
+	for range 3 {
+		for _, rules := range []*Rules{wide, narrow} {
+			if err := p.Parse(rules, media(mediaLines), line, now); err != nil || p.Single {
+				t.Fatal(err)
+			}
+			if got := summary(t, &p, nil); got != "a" || len(p.Batches) != rules.Partitions {
+				t.Fatalf("got %q in %d batches; want a in %d", got, len(p.Batches), rules.Partitions)
+			}
+			if err := p.Parse(rules, media(mediaStructured), []byte("{}"), now); err == nil || !p.Single {
+				t.Fatal("a refused single event gave no Problem")
+			}
 		}
 	}
 }

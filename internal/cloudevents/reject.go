@@ -90,10 +90,13 @@ func badBody(err error, offset int, hint string) error {
 	return &Problem{Status: http.StatusBadRequest, Code: CodeBadJSON, Message: message, Hint: hint}
 }
 
-// wrongType refuses a member of the wrong JSON type.
+// wrongType refuses a member of the wrong JSON type; without a field, the event itself.
 func wrongType(field string, raw []byte, want string) *refusal {
-	return &refusal{code: CodeBadType, field: field, value: cut(raw),
-		message: fmt.Sprintf("cannot read %s: got %s; want %s", cut([]byte(field)), typeName(raw), want)}
+	what := field
+	if what == "" {
+		what = "the event"
+	}
+	return &refusal{code: CodeBadType, field: field, value: cut(raw), message: fmt.Sprintf("cannot read %s: got %s; want %s", what, typeName(raw), want)}
 }
 
 // typeName names the type of a valid JSON value.

@@ -75,7 +75,8 @@ func (p *Parser) element(src []byte) (tail []byte, err error) {
 		return nil, valueErr
 	}
 	r := notJSON(valueErr, "")
-	p.reject(r, nil)
+	id, _ := p.text("id", p.draft.id)
+	p.reject(r, id)
 	return tail, nil
 }
 
@@ -132,7 +133,8 @@ func (p *Parser) object(src []byte) {
 		r = wrongType("", value, "an object")
 	}
 	r.value = cut(src)
-	p.reject(r, nil)
+	id, _ := p.text("id", p.draft.id) // whatever was read before the mistake
+	p.reject(r, id)
 }
 
 // gather collects the members of one event as they were sent.

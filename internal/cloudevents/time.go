@@ -285,14 +285,6 @@ func appendDigits(dst []byte, v int64, digits int) []byte {
 	return dst
 }
 
-// ParseInstant reads an instant as clients write it beside a request: RFC 3339, or decimal milliseconds.
-func ParseInstant(s []byte) (ms int64, ok bool) {
-	if ms, ok = parseInteger(s); ok {
-		return ms, true
-	}
-	return ParseTime(s)
-}
-
 // checkData validates a payload that is to be JSON.
 func checkData(data []byte) (value []byte, r *refusal) {
 	value, err := jsonscan.Document(data, jsonscan.DepthMax)
