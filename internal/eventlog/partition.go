@@ -295,6 +295,7 @@ type Stats struct {
 	QueueBytes   int64
 	QueueMax     int64
 
+	Requests      int64 // parts of appends that were admitted
 	Events, Bytes int64 // appended; bytes are those of records
 	Duplicates    int64
 	Commits       int64 // fsyncs
@@ -313,7 +314,8 @@ func (p *Partition) Stats() Stats {
 		RingFirst: r.First, WarmBytes: int64(p.db.Metrics().DiskSpaceUsage()),
 		DedupIDs: p.writer.seen.ids.Load(), DedupBytes: p.writer.seen.bytes.Load(),
 		QueueBytes: p.queue.bytes.Load(), QueueMax: p.queue.bytesMax,
-		Events: p.count.events.Load(), Bytes: p.count.bytes.Load(), Duplicates: p.count.duplicates.Load(),
+		Requests: p.queue.admitted.Load(),
+		Events:   p.count.events.Load(), Bytes: p.count.bytes.Load(), Duplicates: p.count.duplicates.Load(),
 		Commits: p.count.commits.Load(), Frames: p.count.frames.Load(), Spills: r.Spills,
 		Overloads: p.count.overloads.Load(), Trims: p.count.trims.Load(),
 	}

@@ -76,6 +76,7 @@ func (p *part) answer(err error) {
 type queue struct {
 	bytes    atomic.Int64 // of records, from admission to the end of their commit
 	bytesMax int64
+	admitted atomic.Int64  // parts, since open
 	rate     atomic.Int64  // bytes per second that were taken lately; 0 unknown
 	wake     chan struct{} // holds one
 
@@ -120,6 +121,7 @@ func (p *Partition) enqueue(part *part) {
 	closed := p.queue.mu.closed
 	if !closed {
 		p.queue.mu.parts = append(p.queue.mu.parts, part)
+		p.queue.admitted.Add(1)
 	}
 	p.queue.mu.Unlock()
 	if closed {
