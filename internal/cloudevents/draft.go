@@ -47,6 +47,29 @@ func (d *draft) reset() {
 	*d = draft{attrs: d.attrs[:0]}
 }
 
+// assign keeps the value of a member that has a place of its own. ok is false for any other name.
+func (d *draft) assign(name, value []byte) (ok bool) {
+	switch string(name) {
+	case "id":
+		d.id = value
+	case "type":
+		d.eventType = value
+	case "time":
+		d.time = value
+	case "data":
+		d.data = value
+	case "source":
+		d.source = value
+	case "specversion":
+		d.version = value
+	case "data_base64":
+		d.base64 = value
+	default:
+		return false
+	}
+	return true
+}
+
 // set adds an attribute, or replaces the one of that name.
 func (d *draft) set(a attr) {
 	for i := range d.attrs {

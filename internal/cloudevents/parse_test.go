@@ -418,3 +418,40 @@ func TestFields(t *testing.T) {
 		}
 	}
 }
+
+// TestKindsAgree sends one event in every form that can hold it and wants the same record.
+func TestKindsAgree(t *testing.T) {
+	const line = `{"specversion":"1.0","id":"1","type":"t","source":"/s","time":1796083200001,"datacontenttype":"application/json","partitionkey":"pk","ext":"a b","data":{"n":[1, "é"]}}`
+	binary := http.Header{"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Id": {"1"}, "Ce-Type": {"t"}, "Ce-Source": {"/s"},
+		"Ce-Time": {"1796083200001"}, "Ce-Partitionkey": {"pk"}, "Ce-Ext": {"a%20b"}}
+	for _, c := range []struct {
+		header http.Header
+		body   string
+	}{
+		{media(mediaLines), line}, {media(mediaStructured), line}, {media(mediaBatch), "[" + line + "]"}, {binary, `{"n":[1, "é"]}`}, {nil, ""},
+	} {
+		var p Parser
+		err := error(nil)
+		if c.header != nil {
+			err = p.Parse(testRules(t), c.header, []byte(c.body), now)
+		} else {
+			err = p.ParseFields(testRules(t), bytes.Split([]byte(`specversion|1.0|id|1|type|t|source|/s|time|1796083200001|datacontenttype|application/json|segment|pk|ext|a b|data|{"n":[1, "é"]}`), []byte("|")), now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := stored(t, &p)[0]
+		// Headers have no order: there attributes are sorted by name behind the content type.
+		want := event.Event{ID: []byte("1"), Type: []byte("t"), Source: []byte("/s"), Segment: []byte("pk"), Time: 1796083200001, Arrival: now, Data: []byte(`{"n":[1, "é"]}`), Kind: event.DataJSON}
+		names := []string{"datacontenttype", "partitionkey", "ext"}
+		if c.header != nil && len(c.header) > 1 {
+			names = []string{"datacontenttype", "ext", "partitionkey"}
+		}
+		for _, name := range names {
+			want.Attrs = want.Attrs.AppendAttr(event.AttrString, []byte(name), []byte(map[string]string{"datacontenttype": "application/json", "partitionkey": "pk", "ext": "a b"}[name]))
+		}
+		if show(&got) != show(&want) {
+			t.Errorf("%v:\n got %+v\nwant %+v", c.header, show(&got), show(&want))
+		}
+	}
+}

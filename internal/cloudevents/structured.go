@@ -56,7 +56,7 @@ func (p *Parser) element(src []byte) (tail []byte, err error) {
 	err = f.Err()
 	if err == nil {
 		tail = f.Tail()
-		p.take(len(bytes.TrimLeft(src[:len(src)-len(tail)], " \t\r\n")))
+		p.take(len(jsonscan.TrimSpace(src)) - len(tail))
 		return tail, nil
 	}
 	// Another type than an object is valid JSON and no event; text that CloudEvents forbids, and nesting, leave the
@@ -89,7 +89,7 @@ func (p *Parser) parseLines(body []byte) error {
 		} else {
 			body = nil
 		}
-		line = bytes.TrimRight(jsonscan.TrimSpace(line), " \t\r")
+		line = trimSpace(line)
 		if len(line) == 0 {
 			continue
 		}
@@ -104,7 +104,7 @@ func (p *Parser) parseLines(body []byte) error {
 // parseSingle reads one event that is the whole body.
 func (p *Parser) parseSingle(body []byte) error {
 	p.Single = true
-	body = bytes.TrimRight(jsonscan.TrimSpace(body), " \t\r\n")
+	body = trimSpace(body)
 	if len(body) == 0 {
 		return &Problem{Status: http.StatusBadRequest, Code: CodeBadJSON, Message: "cannot read the event: got an empty body; want a JSON object",
 			Hint: `send {"id":"…","type":"…"}`}
@@ -143,28 +143,16 @@ func (p *Parser) gather(f *jsonscan.Fields) {
 	d.reset()
 	p.arena = p.arena[:0]
 	for f.Next() {
+		if d.assign(f.Key, f.Value) {
+			continue
+		}
 		key := f.Key
 		if bytes.IndexByte(key, '\\') >= 0 {
-			key = p.unescape(key)
+			if key = p.unescape(key); d.assign(key, f.Value) {
+				continue
+			}
 		}
-		switch string(key) {
-		case "id":
-			d.id = f.Value
-		case "type":
-			d.eventType = f.Value
-		case "time":
-			d.time = f.Value
-		case "data":
-			d.data = f.Value
-		case "source":
-			d.source = f.Value
-		case "specversion":
-			d.version = f.Value
-		case "data_base64":
-			d.base64 = f.Value
-		default:
-			d.set(attr{name: key, value: f.Value, json: true})
-		}
+		d.set(attr{name: key, value: f.Value, json: true})
 	}
 }
 
@@ -173,4 +161,18 @@ func (p *Parser) unescape(inside []byte) []byte {
 	start := len(p.arena)
 	p.arena = jsonscan.Unescape(p.arena, inside)
 	return p.arena[start:len(p.arena):len(p.arena)]
+}
+
+// trimSpace leaves off the white space of JSON at both ends.
+func trimSpace(src []byte) []byte {
+	src = jsonscan.TrimSpace(src)
+	for len(src) > 0 {
+		switch src[len(src)-1] {
+		case ' ', '\t', '\r', '\n':
+			src = src[:len(src)-1]
+			continue
+		}
+		break
+	}
+	return src
 }
