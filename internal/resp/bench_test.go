@@ -167,3 +167,6 @@ func TestLookUpsDoNotAllocate(t *testing.T) {
 		t.Error("a command failed")
 	}
 }
+
+func (p *pipe) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+func (p *pipe) LocalAddr() net.Addr  { return &net.TCPAddr{} }
