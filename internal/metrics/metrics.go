@@ -51,12 +51,12 @@ func New(opts Options) *Metrics {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	m := &Metrics{registry: prometheus.NewRegistry(), logger: opts.Logger}
-	m.requests = counter("weir_requests_total", "HTTP requests by route, method and status code.", "route", "method", "code")
+	m.requests = counts("weir_requests_total", "HTTP requests by route, method and status code.", "route", "method", "code")
 	m.requestSeconds = histogram("weir_request_seconds", "How long HTTP requests took, by route.",
 		prometheus.ExponentialBuckets(250e-6, 2, 17), "route")
-	m.rejected = counter("weir_events_rejected_total", "Events refused one by one, by code.", "stream", "code")
-	m.overloads = counter("weir_overload_total", "Requests refused for overload: the queue, the memory for bodies or the disk was full.", "stream", "reason")
-	m.refused = counter("weir_connections_refused_total", "Connections refused because limits.connections was reached.", "listener")
+	m.rejected = counts("weir_events_rejected_total", "Events refused one by one, by code.", "stream", "code")
+	m.overloads = counts("weir_overload_total", "Requests refused for overload: the queue, the memory for bodies or the disk was full.", "stream", "reason")
+	m.refused = counts("weir_connections_refused_total", "Connections refused because limits.connections was reached.", "listener")
 	m.fsyncs = histogram("weir_fsync_seconds", "How long fsyncs of a stream's log took.", prometheus.ExponentialBuckets(50e-6, 2, 16), "stream")
 	m.lookups = histogram("weir_lookup_seconds", "How long look-ups of a counter took.", prometheus.ExponentialBuckets(2e-6, 2, 18), "counter")
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with what this node runs.",
@@ -67,7 +67,7 @@ func New(opts Options) *Metrics {
 	return m
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
+func counts(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 

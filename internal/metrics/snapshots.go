@@ -5,14 +5,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirstream/weir/internal/counter"
 	"github.com/weirstream/weir/internal/eventlog"
+	"github.com/weirstream/weir/internal/slide"
 )
 
 // Sources are where scrapes read from. A nil function has nothing to show. They are called for every scrape, from several
 // goroutines, and must be cheap.
 type Sources struct {
-	Streams func() []Stream
-	Node    func() Node
+	Streams           func() []Stream
+	Counters          func() []counter.Info          // counter.Set.Info
+	CounterPartitions func() []counter.PartitionInfo // counter.Set.Partitions
+	Node              func() Node
 }
 
 // Stream is one stream's log and its name.
@@ -34,6 +38,10 @@ type Node struct {
 type snapshots struct {
 	sources    Sources
 	partitions []row[eventlog.Stats]
+	shares     []row[counter.ShareInfo]
+	skipped    *prometheus.Desc
+	building   *prometheus.Desc
+	states     []row[counter.PartitionInfo]
 	node       []row[Node]
 }
 
@@ -53,7 +61,47 @@ func total[S any](labels []string, name, help string, value func(*S) int64) row[
 }
 
 func newSnapshots(sources Sources) *snapshots {
-	return &snapshots{sources: sources, partitions: partitionRows(), node: nodeRows()}
+	return &snapshots{
+		sources: sources, partitions: partitionRows(), shares: shareRows(), states: stateRows(), node: nodeRows(),
+		skipped: prometheus.NewDesc("weir_counter_skipped_total",
+			"Events that a counter did not count, by reason: where (excluded), key (a part is missing), where_error.", []string{"counter", "partition", "reason"}, nil),
+		building: prometheus.NewDesc("weir_counter_building_ratio", "How far a counter is built from the log; 1 when it answers.", []string{"counter"}, nil),
+	}
+}
+
+func shareRows() []row[counter.ShareInfo] {
+	type info = counter.ShareInfo
+	labels := []string{"counter", "partition"}
+	return []row[info]{
+		total(labels, "weir_counter_applied_total", "Events counted since the start.", func(s *info) int64 { return s.Counted }),
+		total(labels, "weir_counter_late_total", "Events at or below the lateness horizon, which were not counted, since the start.", func(s *info) int64 { return s.Late }),
+		gauge(labels, "weir_counter_lag_events", "Durable events that are not counted yet.", func(s *info) int64 { return s.Lag }),
+		gauge(labels, "weir_counter_disk_bytes", "Estimated bytes on disk.", func(s *info) int64 { return s.DiskBytes }),
+		gauge(labels, "weir_counter_horizon_ms", "Lateness horizon in ms since the epoch; 0 before the first event.", horizon),
+	}
+}
+
+func horizon(s *counter.ShareInfo) int64 {
+	if s.Standing.H == slide.NoHorizon {
+		return 0
+	}
+	return s.Standing.H
+}
+
+func stateRows() []row[counter.PartitionInfo] {
+	type info = counter.PartitionInfo
+	labels := []string{"stream", "partition"}
+	return []row[info]{
+		gauge(labels, "weir_counter_applied_offset", "Offset behind the last event that can be looked up.", func(p *info) int64 { return p.Applied }),
+		total(labels, "weir_counter_epochs_total", "Epochs written.", func(p *info) int64 { return p.Epochs }),
+		total(labels, "weir_counter_folds_total", "Keys read and written back to change their form.", func(p *info) int64 { return p.Folds }),
+		total(labels, "weir_counter_swept_total", "Dead keys deleted.", func(p *info) int64 { return p.Swept }),
+		total(labels, "weir_counter_conflicts_total", "Copies of one event id that differed in time, as far as they were noticed.", func(p *info) int64 { return p.Conflicts }),
+		gauge(labels, "weir_counter_failed", "1 when the partition stopped counting; the log says why.", func(p *info) int64 { return one(p.Err != nil) }),
+		gauge(labels, "weir_state_disk_bytes", "Files of the counters' state.", func(p *info) int64 { return p.State.DiskBytes }),
+		gauge(labels, "weir_state_memtable_bytes", "Write buffers of the counters' state.", func(p *info) int64 { return p.State.MemtableBytes }),
+		gauge(labels, "weir_state_read_amplification", "Places where a key of the state may be.", func(p *info) int64 { return int64(p.State.Levels) }),
+	}
 }
 
 func partitionRows() []row[eventlog.Stats] {
@@ -103,7 +151,11 @@ func one(is bool) int64 {
 // Describe implements prometheus.Collector.
 func (s *snapshots) Describe(into chan<- *prometheus.Desc) {
 	describe(into, s.partitions)
+	describe(into, s.shares)
+	describe(into, s.states)
 	describe(into, s.node)
+	into <- s.skipped
+	into <- s.building
 }
 
 func describe[S any](into chan<- *prometheus.Desc, rows []row[S]) {
@@ -124,6 +176,33 @@ func (s *snapshots) Collect(into chan<- prometheus.Metric) {
 				stats := stream.Log.Partition(i).Stats()
 				collect(into, s.partitions, &stats, stream.Name, strconv.Itoa(i))
 			}
+		}
+	}
+	if s.sources.Counters != nil {
+		for _, info := range s.sources.Counters() {
+			s.collectCounter(into, &info)
+		}
+	}
+	if s.sources.CounterPartitions != nil {
+		for _, info := range s.sources.CounterPartitions() {
+			collect(into, s.states, &info, info.Stream, strconv.Itoa(info.Partition))
+		}
+	}
+}
+
+func (s *snapshots) collectCounter(into chan<- prometheus.Metric, info *counter.Info) {
+	name := info.Definition.Name
+	progress := 1.0
+	if info.Building {
+		progress = info.Progress
+	}
+	into <- prometheus.MustNewConstMetric(s.building, prometheus.GaugeValue, progress, name)
+	for i := range info.Partitions {
+		share := &info.Partitions[i]
+		partition := strconv.Itoa(share.Partition)
+		collect(into, s.shares, share, name, partition)
+		for reason, events := range map[string]int64{"where": share.SkippedWhere, "key": share.SkippedKey, "where_error": share.WhereErrors} {
+			into <- prometheus.MustNewConstMetric(s.skipped, prometheus.CounterValue, float64(events), name, partition, reason)
 		}
 	}
 }
