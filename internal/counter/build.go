@@ -39,7 +39,10 @@ func (p *partition) build(ctx context.Context, shares []*share) error {
 			// After a crash the builder may be ahead of the loop.
 			p.waiters.wait(ctx, next)
 		case limit-next <= joinEvents:
-			return p.handOver(ctx, f, &next)
+			if err := p.handOver(ctx, f, &next); err != nil {
+				return err
+			}
+			return p.answer(shares)
 		default:
 			if _, err := f.step(ctx, next, limit); err != nil {
 				return err
@@ -75,6 +78,16 @@ func (p *partition) handOver(ctx context.Context, f *feeder, next *int64) error 
 		if err := p.store.Update(s.entry); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// answer lets look-ups have shares that were handed over, once a crash would not turn them back into ones to build.
+func (p *partition) answer(shares []*share) error {
+	if err := p.store.Flush(); err != nil {
+		return err
+	}
+	for _, s := range shares {
 		s.live.Store(true)
 		if p.opts.Events.Built != nil {
 			p.opts.Events.Built(s.plan.def.Name, p.index)

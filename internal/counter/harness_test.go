@@ -218,7 +218,7 @@ func (n *node) check(d *Definition, truths []*oracle.Counter, s sample, asOf int
 	for _, o := range truths {
 		since = max(since, o.CompleteSince(slide.NoHorizon))
 	}
-	if a.CompleteSince != since {
+	if a.CompleteSince != since && a.Behind == 0 {
 		n.t.Fatalf("%s %q at %d: complete since %d; want %d", d.Name, key, asOf, a.CompleteSince, since)
 	}
 	for i, w := range d.Windows {
@@ -227,14 +227,21 @@ func (n *node) check(d *Definition, truths []*oracle.Counter, s sample, asOf int
 			want += o.Count(text, w.Millis, asOf)
 		}
 		complete := oracle.Complete(w.Millis, asOf, since)
+		if a.Behind > 0 {
+			// Events that are still to come may move H, and a later copy may take an event out of the window.
+			if got.Complete && complete && (got.Exact || got.Count > want+a.Behind || got.Max < want) {
+				n.t.Fatalf("%s %q at %d, window %s: got %+v, behind %d; want %d", d.Name, key, asOf, w.Name, got, a.Behind, want)
+			}
+			continue
+		}
 		if got.Complete != complete || (got.Exact && !complete) {
 			n.t.Fatalf("%s %q at %d, window %s: got %+v; want complete %v", d.Name, key, asOf, w.Name, got, complete)
 		}
 		if !complete {
 			continue
 		}
-		if got.Count > want || got.Max < want || (got.Exact && got.Count != want) || (a.Behind == 0 && !got.Exact) {
-			n.t.Fatalf("%s %q at %d, window %s: got %+v, behind %d; want %d", d.Name, key, asOf, w.Name, got, a.Behind, want)
+		if got.Count != want || got.Max != want || !got.Exact {
+			n.t.Fatalf("%s %q at %d, window %s: got %+v; want %d", d.Name, key, asOf, w.Name, got, want)
 		}
 	}
 }
