@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/weirstream/weir/internal/counter"
 	"github.com/weirstream/weir/internal/slide"
@@ -12,7 +13,7 @@ import (
 func (n *node) openCounters(e *engine) (*counter.Set, error) {
 	opts := counter.Options{
 		Dir: filepath.Join(n.cfg.Data, countersFolder), Cache: n.cache, MemtableBytes: int(n.memtableBytes()),
-		Clock: n.clock, Logger: n.logger, Events: counter.Listener{
+		Epoch: counterEpoch, Clock: n.clock, Logger: n.logger, Events: counter.Listener{
 			Built: func(name string, partition int) {
 				n.logger.Info("counter is built", "counter", name, "partition", partition)
 			},
@@ -57,3 +58,8 @@ func (n *node) openCounters(e *engine) (*counter.Set, error) {
 // deltaTables is how many delta tables a partition has at most: the open and the frozen one, of the live counters and of those
 // that are being built.
 const deltaTables = 4
+
+// counterEpoch is how long arrivals gather before they become a batch, unless a delta table fills up before. Look-ups
+// see them at once and a crash reads the log again, so nothing waits for an epoch; and the more keys one sorted batch
+// holds, the less each of them costs.
+const counterEpoch = time.Second

@@ -16,8 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// IDBytesMax bounds an event id and every other attribute that is stored as a string of its own, in bytes.
-// The interface promises 128 for ids; the check is made where events come in.
+// IDBytesMax bounds an event id, in bytes. The check is made where events come in.
 const IDBytesMax = 128
 
 // ErrCorrupt says that bytes which should hold a record do not. It wraps the detail.
