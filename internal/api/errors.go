@@ -8,7 +8,7 @@ import (
 )
 
 // The codes of the errors that this package answers with. Codes are stable: clients tell errors apart by them, never
-// by their messages. Those of single events and of bodies are cloudevents' own; Codes lists both.
+// by their messages. Those of single events and of bodies are cloudevents' own; Codes lists all.
 const (
 	codeBadArgument      = "bad_argument"
 	codeUnknownParameter = "unknown_parameter"
@@ -36,7 +36,7 @@ const (
 // Code is one row of the table of errors: docs/reference/errors.md is written from it, and a test compares the two.
 type Code struct {
 	Code    string
-	Status  int    // 0 for codes that are only found in "rejected"
+	Status  int    // of the reply that it comes with
 	Meaning string // what happened
 	Cure    string // what to do about it
 }
