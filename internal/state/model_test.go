@@ -183,8 +183,8 @@ func (m *model) append(n int) {
 		if len(m.log) > 0 && m.r.IntN(6) == 0 {
 			old := m.log[len(m.log)-1-m.r.IntN(min(len(m.log), 200))]
 			ts := old.entry.TS
-			if m.r.IntN(3) == 0 {
-				ts = e.entry.TS
+			if m.limits.DedupIDs == 0 && m.r.IntN(3) == 0 {
+				ts = e.entry.TS // a copy with another time, which only its id gives away
 			}
 			e = old
 			e.entry.TS = ts

@@ -1,0 +1,117 @@
+package state
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weirstream/weir/internal/slide"
+)
+
+// stored counts the roots and slices of every counter in the store.
+func (m *model) stored() (roots, slices int) {
+	m.t.Helper()
+	it, err := m.store.db.NewIter(nil)
+	m.must(err)
+	for ok := it.First(); ok; ok = it.Next() {
+		id, _ := keyID(it.Key())
+		n, ok := rootLen(it.Key())
+		switch {
+		case KeySequence(id) == metaID:
+		case !ok:
+			m.t.Fatalf("stored key %x is not well formed", it.Key())
+		case n < len(it.Key()):
+			slices++
+		default:
+			roots++
+		}
+	}
+	m.must(it.Close())
+	return roots, slices
+}
+
+// settle commits until no sweep is under way.
+func (m *model) settle() {
+	m.t.Helper()
+	for {
+		did, err := m.lane.Commit()
+		m.must(err)
+		if !did {
+			return
+		}
+	}
+}
+
+// Users come, are counted a few times, some of them very often, and never come again, while event time moves on for many
+// spans: what is stored stays as much as the last spans hold.
+func TestChurn(t *testing.T) {
+	eachSeed(t, 2, func(t *testing.T, r *rand.Rand) {
+		m := newModel(t, r, 1)
+		c := m.counters[0]
+		span := c.longest() + c.lateness
+		const perSpan, spans = 300, 12
+		most, disk := 0, int64(0)
+		for i := range spans * perSpan {
+			m.now += span / perSpan
+			for range 1 + r.IntN(3) + r.IntN(30)/29*60 {
+				m.log = append(m.log, modelEvent{key: i, entry: slide.Entry{TS: m.now - r.Int64N(span/perSpan), FP: r.Uint64()}})
+			}
+			if i%10 == 0 {
+				m.catchUp()
+				m.commit()
+			}
+			if i%100 == 0 {
+				m.must(m.store.Flush())
+			}
+			if i%perSpan == 0 {
+				m.settle()
+				roots, _ := m.stored()
+				most = max(most, roots)
+				for range 10 {
+					m.check(0, max(0, i-r.IntN(perSpan)), m.now)
+				}
+				m.must(m.store.Compact(context.Background()))
+				disk = max(disk, m.store.Stats().DiskBytes)
+			}
+		}
+		if most > 2*perSpan {
+			t.Errorf("got up to %d keys of %d; want no more than %d", most, spans*perSpan, 2*perSpan)
+		}
+
+		// Time leaps: everything dies but what comes now.
+		m.now += 3 * span
+		m.log = append(m.log, modelEvent{key: 1_000_000, entry: slide.Entry{TS: m.now, FP: 1}})
+		m.catchUp()
+		m.commit()
+		m.settle()
+		m.must(m.store.Compact(context.Background()))
+		if roots, slices := m.stored(); roots != 1 || slices != 0 {
+			t.Errorf("got %d roots and %d slices; want the one that lives", roots, slices)
+		}
+		if left := m.store.Stats().DiskBytes; left > disk/2 {
+			t.Errorf("got %d bytes on disk of %d; want them freed", left, disk)
+		}
+		m.check(0, 1_000_000, m.now)
+		for i, n := range m.store.density.slots {
+			if n != 0 {
+				t.Fatalf("density slot %d is %d; want 0 where nothing is dense", i, n)
+			}
+		}
+		m.must(m.store.Close())
+	})
+}
+
+// Few remembered ids: answers of dense keys may be brackets, and must be true ones.
+func TestModelForgets(t *testing.T) {
+	eachSeed(t, 6, func(t *testing.T, r *rand.Rand) {
+		m := newModel(t, r, 1)
+		m.limits.DedupIDs = 20 + r.IntN(50)
+		m.must(m.store.Close())
+		m.open()
+		for range 120 {
+			m.step()
+			m.checkSome(3)
+		}
+		m.must(m.store.Close())
+	})
+}
