@@ -234,9 +234,10 @@ func (t *tally) point(ts, count int64) {
 	}
 }
 
-// whole says that no edge of a window, nor the horizon, falls between min and max.
+// whole says that no edge of a window falls between lo and hi. The horizon needs no look of its own: where it falls
+// between them, so does a window's lower edge, or all of it is too old for every window.
 func (t *tally) whole(lo, hi int64) bool {
-	if lo <= t.asOf && hi > t.asOf || lo <= t.floor && hi > t.floor {
+	if lo <= t.asOf && hi > t.asOf {
 		return false
 	}
 	for _, low := range t.lows {

@@ -263,3 +263,49 @@ func TestCorruptValues(t *testing.T) {
 		}
 	}
 }
+
+// TestOneNarrowManyWide: a narrow entry that two wide arrivals hit is replaced once, and later removals still happen.
+func TestOneNarrowManyWide(t *testing.T) {
+	s := newStore(Limits{SparseMax: 1, SliceMax: 8})
+	old := []Entry{{TS: 1000, FP: 77}, {TS: 1500, FP: 88}, {TS: 1600, FP: 99}}
+	s.layers = [][]byte{AppendOperand(nil, old, false)}
+	if _, err := s.fold(NoHorizon); err != nil {
+		t.Fatal(err)
+	}
+	s.layers = append(s.layers, AppendOperand(nil, []Entry{
+		{TS: 2000, FP: 1<<40 | 77}, {TS: 3000, FP: 2<<40 | 77}, {TS: 4000, FP: 88}, {TS: 5000, FP: 99},
+	}, true))
+	for range 2 {
+		q := Query{Windows: windows[1:2], AsOf: minute, Horizon: NoHorizon, CompleteSince: CompleteAlways}
+		var a Answer
+		if err := s.answer(&q, &a); err != nil {
+			t.Fatal(err)
+		}
+		if a.Windows[0].Count != 4 || a.NextExpiry != 2000+hour {
+			t.Errorf("%+v; want 4, next %d", a, 2000+hour)
+		}
+		if _, err := s.fold(NoHorizon); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMovedEntriesLeaveNoDust: events that come again with newer times leave their slices; what remains in those is
+// brought together.
+func TestMovedEntriesLeaveNoDust(t *testing.T) {
+	s := newStore(Limits{SparseMax: 4, SliceMax: 8})
+	events := steady(400, 0, second)
+	grow(t, s, events, 40, NoHorizon)
+	for i := range events {
+		if i%8 != 0 {
+			events[i].TS += hour
+		}
+	}
+	grow(t, s, events, 40, NoHorizon)
+	if _, err := s.fold(NoHorizon); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.slices); n > 90 {
+		t.Errorf("%d slices for 400 events of which 8 fit into one", n)
+	}
+}
