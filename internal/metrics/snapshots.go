@@ -77,7 +77,7 @@ func shareRows() []row[counter.ShareInfo] {
 		total(labels, "weir_counter_late_total", "Events at or below the lateness horizon, which were not counted, since the start.", func(s *info) int64 { return s.Late }),
 		gauge(labels, "weir_counter_lag_events", "Durable events that are not counted yet.", func(s *info) int64 { return s.Lag }),
 		gauge(labels, "weir_counter_disk_bytes", "Estimated bytes on disk.", func(s *info) int64 { return s.DiskBytes }),
-		gauge(labels, "weir_counter_horizon_ms", "Lateness horizon in ms since the epoch; 0 before the first event.", horizon),
+		gauge(labels, "weir_counter_horizon_timestamp_seconds", "Lateness horizon, in whole seconds since the epoch; 0 before the first event.", horizon),
 	}
 }
 
@@ -85,7 +85,7 @@ func horizon(s *counter.ShareInfo) int64 {
 	if s.Standing.H == slide.NoHorizon {
 		return 0
 	}
-	return s.Standing.H
+	return s.Standing.H / 1000
 }
 
 func stateRows() []row[counter.PartitionInfo] {
