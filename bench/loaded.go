@@ -54,14 +54,15 @@ func runLoaded(ctx context.Context, args []string) error {
 	if err := pause(ctx, *warm, done); err != nil {
 		return err
 	}
-	acks, before := paced.reset(), paced.events()
+	paced.reset()
+	before := paced.events()
 	start := time.Now()
 	latency, err := askOnSchedule(ctx, node, *lookups, *connections, *window)
 	if err != nil {
 		return err
 	}
 	took := time.Since(start)
-	acks = paced.reset()
+	acks := paced.reset()
 	sent := paced.events() - before
 	stopLoad()
 	if err := <-done; err != nil {

@@ -13,7 +13,7 @@ import (
 func (n *node) openCounters(e *engine) (*counter.Set, error) {
 	opts := counter.Options{
 		Dir: filepath.Join(n.cfg.Data, countersFolder), Cache: n.cache, MemtableBytes: int(n.memtableBytes()),
-		Epoch: counterEpoch, Clock: n.clock, Logger: n.logger, Events: counter.Listener{
+		Epoch: counterEpoch, Clock: n.clock, Logger: n.logger, Fatal: n.fatal, Events: counter.Listener{
 			Built: func(name string, partition int) {
 				n.logger.Info("counter is built", "counter", name, "partition", partition)
 			},

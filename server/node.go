@@ -34,6 +34,7 @@ type node struct {
 	version string
 	clock   clock.Clock
 	logger  *slog.Logger
+	fatal   func(error)
 	metrics *metrics.Metrics
 
 	startedMS int64
@@ -65,7 +66,7 @@ type stream struct {
 
 func newNode(opts Options, budget config.Budget) *node {
 	n := &node{
-		cfg: opts.Config, budget: budget, version: opts.Version, clock: opts.Clock, logger: opts.Logger,
+		cfg: opts.Config, budget: budget, version: opts.Version, clock: opts.Clock, logger: opts.Logger, fatal: opts.Fatal,
 		startedMS: opts.Clock.NowMS(), bodies: admission{max: budget.Bodies}, drain: make(chan struct{}),
 		failed: make(chan error, 1), usage: usage{folder: opts.Config.Data},
 	}
@@ -124,6 +125,7 @@ func (n *node) openStream(s *config.Stream) (*stream, error) {
 		Clock:         n.clock,
 		Logger:        n.logger,
 		Events:        n.logEvents(s.Name),
+		Fatal:         n.fatal,
 	})
 	if err != nil {
 		return nil, err

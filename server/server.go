@@ -30,12 +30,16 @@ const drainWait = 8 * time.Second
 // closeWait bounds how long the logs may take to make durable what is queued, after the requests ended.
 const closeWait = 10 * time.Second
 
-// Options configures a node. Config is required; zero fields take the defaults behind them.
+// Options configures a node. Config and Fatal are required; zero fields take the defaults behind them.
 type Options struct {
 	Config  *config.Config
 	Version string       // shown in /v1/info and metrics
 	Logger  *slog.Logger // default: none
 	Clock   clock.Clock  // default: the machine's
+
+	// Fatal is called when storage failed so that nothing more can be promised (a write-ahead log could not be written). It must
+	// end the process and not return: what was acknowledged is on disk, and a new process opens it.
+	Fatal func(error)
 
 	// Ready is called once, when the node takes events and look-ups, with the addresses that it listens on.
 	Ready func(Addresses)

@@ -31,7 +31,7 @@ func newRun() *cobra.Command {
 				return err
 			}
 			return server.Run(cmd.Context(), server.Options{
-				Config: cfg, Version: version(), Logger: logger,
+				Config: cfg, Version: version(), Logger: logger, Fatal: leave(logger),
 				Ready: func(a server.Addresses) {
 					fmt.Fprintf(cmd.OutOrStdout(), "weir %s is ready: HTTP and page http://%s, RESP %s, data %s\n", version(), a.HTTP, a.RESP, cfg.Data)
 				},
@@ -101,4 +101,12 @@ func loggerOf(cmd *cobra.Command) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
 	}
 	return nil, &usageError{fmt.Errorf("cannot log as %q: want text or json", format)}
+}
+
+// leave returns what ends the process when storage fails for good.
+func leave(logger *slog.Logger) func(error) {
+	return func(err error) {
+		logger.Error("storage failed, leaving; what was acknowledged is on disk", "err", err)
+		os.Exit(exitFailed)
+	}
 }
