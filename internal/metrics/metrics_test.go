@@ -50,6 +50,7 @@ func newTestMetrics(t *testing.T) *Metrics {
 		must(set.Close())
 		must(log.Close(context.Background()))
 	})
+	must(set.WaitCaughtUp(context.Background()))
 	batches := make([]event.Batch, 2)
 	for i, kind := range []string{"click", "click", "view", "click"} {
 		e := event.Event{ID: []byte{byte('a' + i%3)}, Segment: []byte{byte('a' + i%3)}, Type: []byte(kind), Time: testNow, Arrival: testNow}
@@ -57,7 +58,11 @@ func newTestMetrics(t *testing.T) *Metrics {
 		batches[shard.Of(e.Segment, 2)].Add(&e, hash, i)
 	}
 	must(log.Append(context.Background(), batches, eventlog.AckDisk))
-	must(set.WaitCaughtUp(context.Background()))
+	// A look-up waits for what was appended before it, and says how much is missing.
+	seen, _ := set.Counter("seen")
+	for a := (counter.Answer{Behind: 1}); a.Behind > 0; {
+		must(seen.Lookup(context.Background(), [][]byte{[]byte("click")}, testNow, &a))
+	}
 	m := New(Options{Version: "v1", Sources: Sources{
 		Streams:           func() []Stream { return []Stream{{Name: "clicks", Log: log}} },
 		Counters:          set.Info,
