@@ -16,7 +16,7 @@ const (
 )
 
 // tableSettings are those of the tests that are tables of requests.
-const tableSettings = `limits: {body: 64KiB, event: 2KiB, batch: 50, key_part: 64}
+const tableSettings = `limits: {body: 64KiB, event: 2KiB, batch: 50, key_part: 128}
 streams:
   events: {partitions: 2, segment: data.user}
   plain: {partitions: 2}
@@ -136,7 +136,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"no key", "GET", "/v1/counters/pair", "", "", 400, "key_parts"},
 		{"half a key", "GET", "/v1/counters/pair?key=u", "", "", 400, "key_parts"},
 		{"too much of a key", "GET", "/v1/counters/pair?key=u&key=a&key=b", "", "", 400, "key_parts"},
-		{"a key part too long", "GET", "/v1/counters/ad?key=" + strings.Repeat("x", 65), "", "", 400, ""},
+		{"a key part too long", "GET", "/v1/counters/ad?key=" + strings.Repeat("x", 129), "", "", 400, ""},
 		{"another window", "GET", "/v1/counters/ad?key=u&window=2h", "", "", 400, "bad_argument"},
 		{"as_of no time", "GET", "/v1/counters/ad?key=u&as_of=soon", "", "", 400, "bad_argument"},
 		{"a query that is no JSON", "POST", "/v1/counters/ad/query", "application/json", `{"keys":`, 400, ""},
@@ -177,7 +177,7 @@ func TestRejectedEvents(t *testing.T) {
 		{"an id of another type", `{"id":7,"type":"t"}`, "bad_type", "id", ""},
 		{"an id too long", `{"id":"` + strings.Repeat("x", 129) + `","type":"t"}`, "id_too_long", "id", ""},
 		{"an event too large", `{"id":"x","type":"t","data":"` + strings.Repeat("x", 2048) + `"}`, "event_too_large", "", ""},
-		{"a segment too long", `{"id":"x","type":"t","data":{"user":"` + strings.Repeat("x", 65) + `"}}`, "segment_too_long", "data.user", ""},
+		{"a segment too long", `{"id":"x","type":"t","data":{"user":"` + strings.Repeat("x", 129) + `"}}`, "segment_too_long", "data.user", ""},
 		{"no time", `{"id":"x","type":"t","time":"noon"}`, "bad_time", "time", ""},
 		{"a fraction of a time", `{"id":"x","type":"t","time":1.5}`, "bad_time", "time", ""},
 		{"seconds", `{"id":"x","type":"t","time":1767225600}`, "time_unit", "time", "second"},

@@ -250,7 +250,7 @@ func TestRefusesToStart(t *testing.T) {
 		"partitions":    strings.Replace(pairSettings, "partitions: 2", "partitions: 3", 1),
 		"segment":       strings.Replace(pairSettings, "segment: data.user", "segment: data.ad", 1),
 		"unknown_field": pairSettings + "unknown_field: 1\n",
-		"weir.yaml:3":   strings.Replace(pairSettings, "segment: data.user", "segment: [data.ad]", 1),
+		"weir.yaml:4":   strings.Replace(pairSettings, "segment: data.user", "segment: [data.ad]", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			n.configure(settings)
@@ -293,7 +293,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"tail", "events", server, "--follow=false"}, "", 0, "c1"},
 		{[]string{"info", server}, "", 0, "events"},
 		{[]string{"info", "-o", "json", server}, "", 0, `"version"`},
-		{[]string{"count", "nope", "u", server}, "", 1, "nope"},
+		{[]string{"count", "nope", "u", server}, "", 1, "unknown_counter"},
 		{[]string{"nonsense"}, "", 2, "nonsense"},
 		{[]string{"run", "--nonsense"}, "", 2, "nonsense"},
 		{[]string{"check"}, "", 2, ""},

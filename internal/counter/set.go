@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Set is all counters of a node.
@@ -91,8 +93,8 @@ func (s *Set) plan() (map[string][]*plan, error) {
 func (s *Set) openStream(stream Stream, plans []*plan) error {
 	for i := range stream.Log.Partitions() {
 		dir := s.opts.FS.PathJoin(s.opts.Dir, stream.Name, strconv.Itoa(i))
-		if err := s.opts.FS.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("cannot make folder %s: %w", dir, err)
+		if err := makeFolder(s.opts.FS, dir, s.opts.FS.PathDir(s.opts.Dir)); err != nil {
+			return err
 		}
 		p, err := openPartition(&s.opts, stream, i, dir, plans)
 		if err != nil {
@@ -103,6 +105,25 @@ func (s *Set) openStream(stream Stream, plans []*plan) error {
 			c := s.byName[plan.def.Name]
 			c.shares = append(c.shares, p.shares[plan.def.Name])
 			c.parts = append(c.parts, p)
+		}
+	}
+	return nil
+}
+
+// makeFolder makes dir, with what is missing above it, and syncs the entries down from the folder top: a crash that took
+// one of them would take the state below it.
+func makeFolder(fs vfs.FS, dir, top string) error {
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make folder %s: %w", dir, err)
+	}
+	for at := dir; at != top && at != fs.PathDir(at); {
+		at = fs.PathDir(at)
+		d, err := fs.OpenDir(at)
+		if err != nil {
+			return fmt.Errorf("cannot open folder %s: %w", at, err)
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+			return fmt.Errorf("cannot sync folder %s: %w", at, err)
 		}
 	}
 	return nil
