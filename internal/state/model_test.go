@@ -100,9 +100,16 @@ func (m *model) must(err error) {
 
 func (m *model) open() {
 	m.t.Helper()
-	var err error
-	m.store, err = Open(Options{FS: m.fs, Dir: "state", MemtableBytes: 256 << 10, DeltaBytes: 64 << 10, LookupBytes: 1 << 16, Limits: m.limits})
-	m.must(err)
+	m.must(m.tryOpen(Options{FS: m.fs}))
+	m.catchUp()
+}
+
+// tryOpen opens the store and a lane with all counters, creating those that are not there.
+func (m *model) tryOpen(o Options) (err error) {
+	o.Dir, o.MemtableBytes, o.DeltaBytes, o.LookupBytes = "state", 256<<10, 64<<10, 1<<16
+	if m.store, err = Open(o); err != nil {
+		return err
+	}
 	known := map[string]Entry{}
 	for _, e := range m.store.Catalog() {
 		known[e.Name] = e
@@ -113,18 +120,20 @@ func (m *model) open() {
 		name := fmt.Sprint("c", i)
 		e, ok := known[name]
 		if !ok {
-			e, err = m.store.Create(Entry{Name: name, Live: true, LongestMS: c.longest(), LatenessMS: c.lateness}, 1+i%2, 0, slide.NoHorizon)
-			m.must(err)
+			e = Entry{Name: name, Live: true, LongestMS: c.longest(), LatenessMS: c.lateness}
+			if e, err = m.store.Create(e, 1+i%2, 0, slide.NoHorizon); err != nil {
+				return err
+			}
 		}
 		c.entry = e
-		c.counter, err = m.store.Counter(e, m.limits)
-		m.must(err)
+		if c.counter, err = m.store.Counter(e, m.limits); err != nil {
+			return err
+		}
 		next = min(next, c.counter.Next())
 		list = append(list, c.counter)
 	}
 	m.lane, err = m.store.NewLane(LaneOptions{Next: next, Counters: list, Lookups: true, Durable: func() int64 { return int64(len(m.log)) }})
-	m.must(err)
-	m.catchUp()
+	return err
 }
 
 func (m *model) key(counter, key int) []byte {
@@ -139,6 +148,10 @@ func (m *model) key(counter, key int) []byte {
 // catchUp feeds the lane with what the log holds.
 func (m *model) catchUp() {
 	m.t.Helper()
+	m.must(m.tryCatchUp())
+}
+
+func (m *model) tryCatchUp() error {
 	for m.lane.Next() < int64(len(m.log)) {
 		m.lane.Lock()
 		next := m.lane.mu.next
@@ -155,9 +168,12 @@ func (m *model) catchUp() {
 		m.lane.Advance(next)
 		m.lane.Unlock()
 		if full {
-			m.commit()
+			if _, err := m.lane.Commit(); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 func (m *model) commit() {
