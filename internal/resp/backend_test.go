@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -46,6 +47,7 @@ type memoryCounter struct {
 	mu      sync.Mutex
 	keys    []string // of look-ups, parts joined by |
 	record  bool
+	delay   atomic.Int64 // ns that a look-up takes
 	asOf    int64
 }
 
@@ -54,16 +56,18 @@ func newMemory() *memory {
 		"s":     {partitions: make([][]string, 1), byID: map[string][2]int{}},
 		"quads": {partitions: make([][]string, 4), byID: map[string][2]int{}},
 	}}
-	m.counter = memoryCounter{parts: 2, windows: []string{"1m", "1h", "1d", "7d"}, record: true, answer: Answer{
+	m.counter.parts, m.counter.windows, m.counter.record = 2, []string{"1m", "1h", "1d", "7d"}, true
+	m.counter.answer = Answer{
 		Windows: []WindowAnswer{
 			{Count: 1, Max: 1, Exact: true}, {Count: 22, Max: 22, Exact: true},
 			{Count: 333, Max: 340}, {Count: 4444, Max: NoMax},
 		},
 		NextExpiry: 1_700_000_000_123,
-	}}
-	m.other = memoryCounter{parts: 1, windows: []string{"1h"}, record: true, answer: Answer{
+	}
+	m.other.parts, m.other.windows, m.other.record = 1, []string{"1h"}, true
+	m.other.answer = Answer{
 		Windows: []WindowAnswer{{Count: 0, Max: 0, Exact: true}}, NextExpiry: NoExpiry,
-	}}
+	}
 	return m
 }
 
@@ -184,6 +188,7 @@ func (c *memoryCounter) Lookup(_ context.Context, key [][]byte, asOf int64, a *A
 		c.asOf = asOf
 		c.mu.Unlock()
 	}
+	c.wait()
 	if c.fail != nil {
 		return c.fail
 	}
@@ -290,4 +295,12 @@ func array(args ...string) string {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
 	}
 	return b.String()
+}
+
+// wait is a look-up that takes its time.
+func (c *memoryCounter) wait() {
+	if d := c.delay.Load(); d > 0 {
+		for start := time.Now(); time.Since(start) < time.Duration(d); {
+		}
+	}
 }

@@ -40,6 +40,7 @@ type reader struct {
 
 	buf        []byte
 	start, end int // what was read and not yet consumed
+	last       int // where the last command began
 	need       int // bytes of the command at start that must be there before parsing it again can succeed
 	idle       int // reads in a row that used little of a grown buffer
 
@@ -160,6 +161,7 @@ func (r *reader) next() (ok bool, err error) {
 		if err != nil || used == 0 {
 			return false, err
 		}
+		r.last = r.start
 		r.start += used
 		if len(r.args) > 0 {
 			return true, nil
@@ -167,6 +169,9 @@ func (r *reader) next() (ok bool, err error) {
 	}
 	return false, nil
 }
+
+// unread makes next return the last command again.
+func (r *reader) unread() { r.start = r.last }
 
 // parseArray parses "*N\r\n" and N times "$L\r\n" + L bytes + "\r\n". used is 0 while bytes are missing.
 func (r *reader) parseArray(src []byte) (used int, err error) {

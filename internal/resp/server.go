@@ -115,7 +115,9 @@ type Server struct {
 		refused   int64
 	}
 	slow    atomic.Int64
-	running sync.WaitGroup // connections
+	running sync.WaitGroup // goroutines of connections, and the loop's
+
+	loop *loop // nil where there is none
 }
 
 // New returns a server that serves nothing yet.
@@ -136,8 +138,8 @@ func New(options Options) (*Server, error) {
 // goroutine ends before Shutdown returns.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
-	if !s.track(l) {
-		return ErrServerClosed
+	if err := s.track(l); err != nil {
+		return err
 	}
 	for {
 		nc, err := l.Accept()
@@ -162,14 +164,23 @@ func (s *Server) wait(d time.Duration) {
 	}
 }
 
-func (s *Server) track(l net.Listener) bool {
+// track starts what the first listener needs.
+func (s *Server) track(l net.Listener) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining.Load() {
-		return false
+		return ErrServerClosed
+	}
+	if s.loop == nil {
+		if s.loop, err = newLoop(s); err != nil {
+			return fmt.Errorf("cannot serve RESP: %w", err)
+		}
+		if s.loop != nil {
+			s.running.Go(s.loop.run) // until Shutdown
+		}
 	}
 	s.mu.listeners[l] = struct{}{}
-	return true
+	return nil
 }
 
 // start runs nc on a goroutine of its own, unless there are too many.
@@ -188,13 +199,24 @@ func (s *Server) start(nc net.Conn) {
 	s.mu.accepted++
 	s.running.Add(1)
 	s.mu.Unlock()
-	go func() {
-		defer s.running.Done()
-		c.serve()
-		s.mu.Lock()
-		delete(s.mu.conns, c)
-		s.mu.Unlock()
-	}()
+	go s.own(c)
+}
+
+// own serves c on the calling goroutine, until the loop takes it over or it ends.
+func (s *Server) own(c *conn) {
+	defer s.running.Done()
+	for c.serve() {
+		if s.loop != nil && s.loop.adopt(c) {
+			return
+		}
+	}
+	c.finish()
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.conns, c)
 }
 
 // Shutdown stops accepting, lets every connection finish the commands that it has read and closes it. Where ctx ends
@@ -207,6 +229,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	for c := range s.mu.conns {
 		c.interrupt()
+	}
+	if s.loop != nil {
+		s.loop.interrupt()
 	}
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -223,7 +248,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cancel()
 	s.mu.Lock()
 	for c := range s.mu.conns {
-		_ = c.nc.Close()
+		c.abort()
 	}
 	s.mu.Unlock()
 	<-done

@@ -210,7 +210,7 @@ func (c *conn) list() {
 func (c *conn) describe(dst []byte, now time.Time) []byte {
 	m := c.meta.Load()
 	return fmt.Appendf(dst, "id=%d addr=%s laddr=%s name=%s age=%d db=0 resp=%d lib-name=%s lib-ver=%s\n", c.id,
-		c.nc.RemoteAddr(), c.nc.LocalAddr(), m.name, int64(math.Max(0, now.Sub(c.since).Seconds())), m.proto, m.libName,
+		c.remote, c.local, m.name, int64(math.Max(0, now.Sub(c.since).Seconds())), m.proto, m.libName,
 		m.libVersion)
 }
 
