@@ -41,7 +41,7 @@
     for (const [size, unit] of parts) {
       if (rest >= size || out.length) { out.push(Math.floor(rest / size) + unit); rest %= size; }
     }
-    return out.slice(0, 2).join(" ");
+    return out.slice(0, 2).filter((part, i) => i === 0 || !part.startsWith("0")).join(" ");
   }
 
   function instant(ms) { return ms === null || ms === undefined ? "–" : new Date(ms).toISOString().replace("T", " ").replace(/\.000Z$/, "Z"); }
