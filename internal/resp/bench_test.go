@@ -121,11 +121,13 @@ func (p *pipe) Close() error                       { return nil }
 func BenchmarkCommand(b *testing.B) {
 	m := newMemory()
 	m.counter.record = false
-	s, err := New(Options{Backend: m})
+	s, err := New(Options{Backend: nullBackend{m}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, c := range [][]string{{"HGETALL", "seen:u1:a9"}, {"WEIR.COUNT", "seen", "u1", "a9"}, {"PING"}} {
+	for _, c := range [][]string{{"HGETALL", "seen:u1:a9"}, {"WEIR.COUNT", "seen", "u1", "a9"}, {"PING"},
+		{"XADD", "null", "*", "id", "b-000000000001", "type", "impression", "time", "2026-11-30T12:00:00.123Z", "data",
+			`{"user":"u00000001","ad":"a0001","campaign":"c042","device":"mobile","country":"de","price":1.25}`}} {
 		b.Run(c[0], func(b *testing.B) {
 			input := bytes.Repeat([]byte(array(c...)), 50)
 			p := &pipe{input: input, left: b.N/50 + 1}
@@ -170,3 +172,18 @@ func TestLookUpsDoNotAllocate(t *testing.T) {
 
 func (p *pipe) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 func (p *pipe) LocalAddr() net.Addr  { return &net.TCPAddr{} }
+
+// nullBackend has a stream called null that takes events and keeps none.
+type nullBackend struct{ *memory }
+
+func (n nullBackend) Stream(name []byte) (Stream, bool) { return nullStream{}, string(name) == "null" }
+
+type nullStream struct{}
+
+func (nullStream) Partitions() int              { return 1 }
+func (nullStream) Len(int) int64                { return 0 }
+func (nullStream) NewBatch() Batch              { return nullStream{} }
+func (nullStream) Add([][]byte) error           { return nil }
+func (nullStream) Commit(context.Context) error { return nil }
+func (nullStream) ID(i int) (int, int64)        { return 0, int64(i) }
+func (nullStream) Release()                     {}

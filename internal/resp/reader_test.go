@@ -112,7 +112,10 @@ func FuzzCommands(f *testing.F) {
 		for i, word := range words {
 			text[i] = string(word)
 		}
-		out := &output{pipe: pipe{input: []byte(array(text...)), left: 1}}
+		if len(words) > DefaultArgsMax || len(joined) > DefaultBulkBytesMax {
+			return // refused with an error of the protocol: see TestProtocolErrors
+		}
+		out := &output{input: bytes.NewReader([]byte(array(text...)))}
 		newConn(s, out, 1).serve()
 		rest, ok := skipReply(out.bytes.Bytes())
 		if !ok || len(rest) != 0 {
@@ -121,11 +124,14 @@ func FuzzCommands(f *testing.F) {
 	})
 }
 
-// output is a pipe that keeps the replies.
+// output is a connection that reads from memory and keeps the replies.
 type output struct {
 	pipe
+	input *bytes.Reader
 	bytes bytes.Buffer
 }
+
+func (o *output) Read(dst []byte) (int, error) { return o.input.Read(dst) }
 
 func (o *output) Write(src []byte) (int, error) { return o.bytes.Write(src) }
 
