@@ -102,15 +102,19 @@ func rate(b *testing.B, port, key string, depth, requests int) float64 {
 type pipe struct {
 	net.Conn
 	input []byte
-	left  int
+	left  int // times
+	at    int // in input
 }
 
 func (p *pipe) Read(dst []byte) (int, error) {
 	if p.left == 0 {
 		return 0, io.EOF
 	}
-	p.left--
-	return copy(dst, p.input), nil
+	n := copy(dst, p.input[p.at:])
+	if p.at += n; p.at == len(p.input) {
+		p.at, p.left = 0, p.left-1
+	}
+	return n, nil
 }
 
 func (p *pipe) Write(src []byte) (int, error)      { return len(src), nil }
@@ -134,6 +138,9 @@ func BenchmarkCommand(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			newConn(s, p, 1).serve()
+			if p.left > 0 || s.errorN.Load() > 0 {
+				b.Fatal("a command failed")
+			}
 		})
 	}
 }
