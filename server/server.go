@@ -112,6 +112,7 @@ type servers struct {
 	httpListener, respListener, adminListener net.Listener
 	http, admin                               *http.Server
 	resp                                      *resp.Server
+	inFlight                                  inFlight // of http
 }
 
 // listen opens every address, or says which one cannot be had.
@@ -145,7 +146,7 @@ func (s *servers) serve(opts Options) {
 		Events: api.Events{Request: n.metrics.Request, Overloaded: n.metrics.Overloaded, LookedUp: n.metrics.LookedUp},
 		Drain:  n.drain,
 	})
-	s.http = api.NewServer(handler, opts.Logger)
+	s.http = api.NewServer(s.inFlight.wrap(handler), opts.Logger)
 	limited := api.LimitListener(s.httpListener, opts.Config.Limits.Connections, func() { n.metrics.ConnectionRefused("http") })
 	go s.run("http", func() error { return s.http.Serve(limited) })
 	go s.run("resp", func() error { return s.resp.Serve(s.respListener) })
@@ -193,6 +194,7 @@ func (s *servers) shutdown() {
 			s.logger.Warn("some RESP commands were cut off by the end of the drain", "err", err)
 		}
 	}()
+	s.inFlight.drain(ctx)
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.logger.Warn("some HTTP requests were cut off by the end of the drain", "err", err)
 		_ = s.http.Close()
