@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -122,8 +123,9 @@ func TestCrashAfterEveryAck(t *testing.T) {
 
 // deathbed runs code where a fatal error of the storage ends the goroutine that meets it, as it would end the process.
 type deathbed struct {
-	died chan struct{}
-	once sync.Once
+	died     chan struct{}
+	once     sync.Once
+	panicked atomic.Pointer[any]
 }
 
 func newDeathbed() *deathbed { return &deathbed{died: make(chan struct{})} }
@@ -141,6 +143,7 @@ func (d *deathbed) run(fn func() error) (err error) {
 	go func() {
 		defer func() {
 			if r := recover(); r != nil { // Pebble panics where it cannot sync a folder
+				d.panicked.Store(&r)
 				d.die()
 			}
 		}()

@@ -158,11 +158,32 @@ func TestFullDiskCrashAndRecovery(t *testing.T) {
 	h.verify(t, after, "space returned")
 }
 
-// One bit is flipped in every part of every file: what is read is right, or an error says where it is not.
+// One bit is flipped in every part of every file of a log that was closed: what is read is right and complete, or an
+// error says where it is not.
 func TestFlippedBits(t *testing.T) {
-	dir := t.TempDir()
+	o, l, want := logOfFiles(t)
+	mustClose(t, l)
+	flipBits(t, o, want, len(want))
+}
+
+// The same for a log that was killed: the end of its WAL may be torn by the crash or be damaged, which nobody can tell
+// apart, so the last group may be missing; nothing else may.
+func TestFlippedBitsAfterKill(t *testing.T) {
+	o, l, want := logOfFiles(t)
+	killed := o
+	killed.Dir = filepath.Join(t.TempDir(), "killed")
+	if err := os.CopyFS(killed.Dir, os.DirFS(o.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	flipBits(t, killed, want, len(want)-500)
+}
+
+// logOfFiles is a log on the real disk that has appended 3,000 events in groups of 500, the first 2,000 flushed.
+func logOfFiles(t *testing.T) (Options, *Log, []sample) {
+	t.Helper()
 	o := testOptions(vfs.Default)
-	o.Dir, o.Partitions = filepath.Join(dir, "good"), 1
+	o.Dir, o.Partitions = filepath.Join(t.TempDir(), "good"), 1
 	l := mustOpen(t, o)
 	want := newOracle(1)
 	for n := 0; n < 3000; n += 500 {
@@ -171,34 +192,41 @@ func TestFlippedBits(t *testing.T) {
 			flushAll(t, l)
 		}
 	}
-	mustClose(t, l)
-	seen, wrong := 0, 0
+	return o, l, want.partitions[0]
+}
+
+func flipBits(t *testing.T, o Options, want []sample, least int) {
+	t.Helper()
+	seen, reported := 0, 0
+	bad := o
+	bad.Dir = filepath.Join(t.TempDir(), "bad")
 	for _, name := range filesOf(t, o.Dir) {
 		good, err := os.ReadFile(filepath.Join(o.Dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range spread(len(good), soak(12, 400)) {
-			bad := filepath.Join(dir, "bad")
-			if err := errors.Join(os.RemoveAll(bad), os.CopyFS(bad, os.DirFS(o.Dir))); err != nil {
+		for _, at := range spread(len(good), soak(8, 100)) {
+			if err := errors.Join(os.RemoveAll(bad.Dir), os.CopyFS(bad.Dir, os.DirFS(o.Dir))); err != nil {
 				t.Fatal(err)
 			}
 			flipped := append([]byte{}, good...)
 			flipped[at] ^= 1 << (at % 8)
-			if err := os.WriteFile(filepath.Join(bad, name), flipped, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(bad.Dir, name), flipped, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			o := o
 			bed := newDeathbed()
-			o.Dir, o.Fatal = bad, bed.fatal
+			bad.Fatal = bed.fatal
 			seen++
-			if err := bed.run(func() error { return readEqual(o, want.partitions[0]) }); err != nil {
-				wrong++
+			if err := bed.run(func() error { return readEqual(bad, want, least) }); err != nil {
+				reported++
+			}
+			if p := bed.panicked.Load(); p != nil {
+				t.Errorf("%s, byte %d of %d: %v", name, at, len(good), *p)
 			}
 		}
 	}
-	t.Logf("%d of %d flipped bits were reported; the others changed nothing", wrong, seen)
-	if wrong == 0 {
+	t.Logf("%d of %d flipped bits were reported; the others changed nothing", reported, seen)
+	if reported == 0 {
 		t.Fatal("no flipped bit was found")
 	}
 }
@@ -226,9 +254,9 @@ func spread(length, n int) (places []int) {
 	return places
 }
 
-// readEqual opens a log and reads its partition: a prefix of want (a WAL's torn tail is cut off), or an error. It
-// panics on anything else.
-func readEqual(o Options, want []sample) error {
+// readEqual opens a log and reads its partition, whose first least events at least must be there and right, or there
+// must be an error. It panics where neither is so.
+func readEqual(o Options, want []sample, least int) error {
 	l, err := Open(o)
 	if err != nil {
 		return err
@@ -254,8 +282,8 @@ func readEqual(o Options, want []sample) error {
 			}
 		}
 	}
-	if r.Offset() != int64(len(want)) {
-		return fmt.Errorf("%d events; want %d", r.Offset(), len(want))
+	if r.Offset() < int64(least) {
+		panic(fmt.Sprintf("%d events; want %d", r.Offset(), least))
 	}
 	return nil
 }

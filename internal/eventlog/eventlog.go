@@ -54,6 +54,8 @@ const (
 	retentionTickMin  = time.Second
 	retentionTickMax  = time.Minute
 	partitionDirWidth = 4
+
+	closeFlushMax = 5 * time.Second // a flush that fails is tried again by Pebble, possibly for ever
 )
 
 // Log is one stream's log. Its methods may be called by any goroutine.
@@ -294,7 +296,31 @@ func (l *Log) close(ctx context.Context) error {
 	default:
 	}
 	l.loops.Wait()
+	if late == nil && !l.guard.full.Load() {
+		l.flush(ctx)
+	}
 	return errors.Join(late, l.release())
+}
+
+// flush leaves nothing in the WALs, as far as ctx allows. That makes the next open quick, and a flipped bit at the end
+// of a WAL, which nobody can tell from a write that a crash has torn, cannot take an acknowledged event with it.
+func (l *Log) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeFlushMax)
+	defer cancel()
+	for _, p := range l.partitions {
+		done, err := p.db.AsyncFlush()
+		if err != nil {
+			l.opts.Logger.Warn("event log: cannot flush before closing", "stream", l.opts.Stream, "partition", p.index, "err", err)
+			continue
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		case <-l.crashed:
+			return
+		}
+	}
 }
 
 // release closes what is open, in the reverse order.
