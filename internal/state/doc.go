@@ -19,7 +19,7 @@
 // Some work needs to read a key and write it back at a definite position of the log: folding values that grew too long,
 // and dropping those that nobody can ask for any more. Commit does it, between the operands of its epoch, because it is
 // the only writer: a key that may need folding is found by counting arrivals in a small array, a dead one by a sweeper
-// that follows block properties and then looks again without them.
+// that goes through all keys, a few in every epoch.
 //
 // A look-up has to see one moment: a base and exactly the arrivals that are not in it. A view is that base. It is a Pebble
 // snapshot, taken when a frozen table is dropped, under the same lock; whoever holds that lock for reading sees tables and

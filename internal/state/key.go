@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -102,17 +101,6 @@ func counterBounds(id uint32) (lower, upper []byte) {
 
 func appendSliceKey(dst, key []byte, id uint64) []byte {
 	return slide.AppendSliceID(append(dst, key...), id)
-}
-
-// orderedTS maps a ts to an unsigned integer of the same order.
-func orderedTS(ts int64) uint64 { return uint64(ts) ^ 1<<63 }
-
-// horizonEnd returns the exclusive end of the ordered timestamps at or below h.
-func horizonEnd(h int64) uint64 {
-	if h == math.MaxInt64 {
-		return math.MaxUint64
-	}
-	return orderedTS(h) + 1
 }
 
 // newComparer orders keys by their bytes and tells Pebble what the prefix is.

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/weirstream/weir/internal/slide"
 )
@@ -54,46 +53,4 @@ func (j *joiner) Finish(bool) ([]byte, io.Closer, error) {
 func (j *joiner) Close() error {
 	j.pool.Put(j)
 	return nil
-}
-
-// newestProperty is the block property that nominates keys to the sweeper: the range of the newest ts of the roots and
-// operands in a block. It only nominates, since a newer operand of the same key may lie in another block.
-const newestProperty = "weir.newest.v1"
-
-func newNewestCollector() pebble.BlockPropertyCollector {
-	return sstable.NewBlockIntervalCollector(newestProperty, newestMapper{}, nil)
-}
-
-type newestMapper struct{}
-
-// MapPointKey maps a root or an operand to its newest ts. Whatever else is stored is of no interest to the sweeper. A
-// value that cannot be read is left for whoever reads the key to report: failing here would stop compactions.
-func (newestMapper) MapPointKey(key pebble.InternalKey, value []byte) (sstable.BlockInterval, error) {
-	switch key.Kind() {
-	case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete, pebble.InternalKeyKindMerge:
-	default:
-		return sstable.BlockInterval{}, nil
-	}
-	id, _ := keyID(key.UserKey)
-	n, ok := rootLen(key.UserKey)
-	if !ok || n != len(key.UserKey) || KeySequence(id) == metaID {
-		return sstable.BlockInterval{}, nil
-	}
-	ts, ok, err := slide.NewestTS(value)
-	if err != nil {
-		return sstable.BlockInterval{}, nil
-	}
-	if !ok {
-		return sstable.BlockInterval{Lower: 0, Upper: 1}, nil // an empty value: always nominated
-	}
-	return sstable.BlockInterval{Lower: orderedTS(ts), Upper: horizonEnd(ts)}, nil
-}
-
-func (newestMapper) MapRangeKeys(sstable.Span) (sstable.BlockInterval, error) {
-	return sstable.BlockInterval{}, nil
-}
-
-// newestFilter passes blocks that may hold a root or an operand whose newest ts is at or below horizon.
-func newestFilter(horizon int64) pebble.BlockPropertyFilter {
-	return sstable.NewBlockIntervalFilter(newestProperty, 0, horizonEnd(horizon), nil)
 }

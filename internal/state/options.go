@@ -109,12 +109,12 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Filters, blocks and tables. Blocks are small where point reads fall and large where most bytes are; the last level
-// holds nine tenths of the data and is asked about keys that mostly exist, so a filter there would cost disk and save
-// little. docs/design/0003 has the numbers.
+// Filters, blocks and tables. Blocks are small, because point reads take one each. The last level holds nine tenths of
+// the data and is asked about keys that mostly exist, so a filter there would cost disk and save little.
+// docs/design/0003-counter-state.md has the numbers.
 const (
 	bloomBitsPerKey     = 10
-	blockBytes          = 16 << 10
+	blockBytes          = 8 << 10
 	tableBytesFirst     = 4 << 20
 	tableBytesLast      = 64 << 20
 	l0CompactionTrigger = 4

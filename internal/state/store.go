@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/weirstream/weir/internal/slide"
 )
@@ -82,7 +83,6 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		MaxOpenFiles:                openFilesMax,
 		BytesPerSync:                syncEveryBytes,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, s.opts.CompactionsMax },
-		BlockPropertyCollectors:     []func() pebble.BlockPropertyCollector{newNewestCollector},
 		Logger:                      pebbleLogger{logger: s.opts.Logger, fatal: s.opts.Fatal},
 		EventListener: &pebble.EventListener{
 			FlushEnd: func(info pebble.FlushInfo) {
@@ -94,7 +94,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		},
 	}
 	o.Experimental.FileCacheShards = 1
-	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionGood })
+	// Columns of keys and values as random as these compress a seventh worse than rows.
+	o.Experimental.EnableColumnarBlocks = func() bool { return false }
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionBalanced })
 	size := int64(tableBytesFirst)
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = blockBytes
@@ -102,7 +104,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		o.TargetFileSizes[i] = min(size, tableBytesLast)
 		size *= 2
 	}
-	o.Levels[len(o.Levels)-1].FilterPolicy = pebble.NoFilterPolicy
+	last := &o.Levels[len(o.Levels)-1]
+	last.FilterPolicy = pebble.NoFilterPolicy
+	last.Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
 	return o
 }
 

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -10,56 +11,55 @@ import (
 )
 
 // Nothing of a key that nobody counts any more would ever leave the disk by itself, for events only come to keys that
-// live. The sweeper goes through the keys of a counter in passes, some in every epoch, and deletes what lies at or below
-// H as a whole. A pass begins when H has moved by a sixteenth of its span, and looks only into blocks that may hold
-// something whose newest ts is at or below H.
+// live. The sweeper goes through the keys of a counter in passes, some in every epoch, and deletes those of which nothing
+// is above H. A pass begins when H has moved by a sixteenth of its span, so all of a counter's keys are read sixteen times
+// while event time moves by its longest window and lateness: twice a day where those are eight days.
+//
+// Block properties could let a pass skip blocks in which everything lives, but Pebble shows their collectors no values of
+// SETs, which is what every operand becomes in the last level; and where keys sort by user, few blocks are without one
+// that died.
 
 const (
 	sweepPasses    = 16   // passes while H moves by its span
 	sweepKeysMax   = 2048 // keys looked at in one epoch
-	sweepReadsMax  = 256  // of those, keys read again without the filter
+	sweepDeadMax   = 512  // of those, keys deleted or rewritten
 	sweepBytesMax  = 4 << 20
 	sweepStepMinMS = 1
 )
 
 // sweep is where the sweeper is in one counter. The committer owns it.
 type sweep struct {
-	active  bool
-	horizon int64  // H when the pass began
-	last    int64  // H when the last one did
-	started bool   // last is set
-	at      []byte // where to go on
+	active bool
+	begun  bool   // a pass has begun before, at H last
+	last   int64  // H when the last pass began
+	at     []byte // where to go on
 }
 
-// sweeping says whether any pass is under way.
+// sweeping says whether any pass is under way, or should be.
 func (l *Lane) sweeping() bool {
 	for _, c := range l.mu.counters {
-		if c.sweep.active {
+		if c.sweep.active || c.sweep.due(&c.marker) {
 			return true
 		}
 	}
 	return false
 }
 
-// begin starts a pass when it is time.
-func (s *sweep) begin(id uint32, m *marker) {
+// due says whether it is time for another pass.
+func (s *sweep) due(m *marker) bool {
 	h := m.h()
-	if s.active || h == slide.NoHorizon {
-		return
-	}
 	step := max(m.horizon.Span/sweepPasses, sweepStepMinMS)
-	if s.started && uint64(h)-uint64(s.last) < uint64(step) {
-		return
-	}
-	*s = sweep{active: true, started: true, horizon: h, last: h, at: AppendCounterID(s.at[:0], id)}
+	return h != slide.NoHorizon && (!s.begun || uint64(h)-uint64(s.last) >= uint64(step))
 }
 
 // sweepKeys spends the epoch's budget on the counters in turn.
 func (l *Lane) sweepKeys(e *frozenEpoch) error {
-	budget := sweepBudget{keys: sweepKeysMax, reads: sweepReadsMax, bytes: sweepBytesMax}
+	budget := sweepBudget{keys: sweepKeysMax, dead: sweepDeadMax, bytes: sweepBytesMax}
 	for i := range e.counters {
 		st := &e.counters[i]
-		st.counter.sweep.begin(st.counter.ID, &st.marker)
+		if sw := &st.counter.sweep; !sw.active && sw.due(&st.marker) {
+			*sw = sweep{active: true, begun: true, last: st.marker.h(), at: AppendCounterID(sw.at[:0], st.counter.ID)}
+		}
 		if st.counter.sweep.active && !budget.spent() {
 			if err := l.sweepCounter(e, st, &budget); err != nil {
 				return fmt.Errorf("cannot sweep counter %d: %w", st.counter.ID, err)
@@ -69,18 +69,14 @@ func (l *Lane) sweepKeys(e *frozenEpoch) error {
 	return nil
 }
 
-type sweepBudget struct{ keys, reads, bytes int }
+type sweepBudget struct{ keys, dead, bytes int }
 
-func (b *sweepBudget) spent() bool { return b.keys <= 0 || b.reads <= 0 || b.bytes <= 0 }
+func (b *sweepBudget) spent() bool { return b.keys <= 0 || b.dead <= 0 || b.bytes <= 0 }
 
 func (l *Lane) sweepCounter(e *frozenEpoch, st *standing, budget *sweepBudget) error {
 	sw := &st.counter.sweep
 	_, upper := counterBounds(st.counter.ID)
-	it, err := l.store.db.NewIter(&pebble.IterOptions{
-		LowerBound:      sw.at,
-		UpperBound:      upper,
-		PointKeyFilters: []pebble.BlockPropertyFilter{newestFilter(sw.horizon)},
-	})
+	it, err := l.store.db.NewIter(&pebble.IterOptions{LowerBound: sw.at, UpperBound: upper})
 	if err != nil {
 		return fmt.Errorf("cannot open an iterator: %w", err)
 	}
@@ -88,7 +84,7 @@ func (l *Lane) sweepCounter(e *frozenEpoch, st *standing, budget *sweepBudget) e
 	for ; ok && err == nil && !budget.spent(); ok = it.Next() {
 		budget.keys--
 		budget.bytes -= len(it.Key()) + len(it.Value())
-		err = l.nominate(e, st, it, budget)
+		err = l.sweepKey(e, st, it.Key(), it.Value(), budget)
 	}
 	if ok {
 		sw.at = append(sw.at[:0], it.Key()...)
@@ -98,58 +94,35 @@ func (l *Lane) sweepCounter(e *frozenEpoch, st *standing, budget *sweepBudget) e
 	return errors.Join(err, it.Error(), it.Close())
 }
 
-// nominate looks at what the filtered iterator shows of a key: maybe only a part of it.
-func (l *Lane) nominate(e *frozenEpoch, st *standing, it *pebble.Iterator, budget *sweepBudget) error {
-	n, ok := rootLen(it.Key())
+// sweepKey deletes a key if nothing in it is above H, and rewrites it if most of it is not.
+func (l *Lane) sweepKey(e *frozenEpoch, st *standing, key, value []byte, budget *sweepBudget) error {
+	n, ok := rootLen(key)
 	if !ok {
-		return fmt.Errorf("%w: key %x", ErrCorrupt, it.Key())
+		return fmt.Errorf("%w: key %x", ErrCorrupt, key)
 	}
-	if n != len(it.Key()) {
+	if n != len(key) {
 		return nil // a slice goes with its root
 	}
-	newest, some, err := slide.NewestTS(it.Value())
-	if err != nil {
-		return fmt.Errorf("key %x: %w", it.Key(), err)
-	}
-	if some && newest > st.counter.sweep.horizon {
-		return nil
-	}
-	key := it.Key()
-	hash := HashKey(key)
-	if e.table.find(hash, key) >= 0 {
-		return nil // the batch writes it already; what is in the open table will be merged after the deletion
-	}
-	budget.reads--
-	return l.sweepKey(e, st, hash, key)
-}
-
-// sweepKey reads the whole key and deletes it if nothing in it is above H, or rewrites it if most of it is not.
-func (l *Lane) sweepKey(e *frozenEpoch, st *standing, hash uint64, key []byte) error {
-	w := &l.store.writer
-	value, err := l.store.get(w.cached[:0], key)
-	w.cached = value
-	if err != nil || len(value) == 0 {
-		return err
-	}
 	live, dead, err := slide.LiveAfter(value, st.marker.h())
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("key %x: %w", key, err)
-	case live == 0:
-		if err := l.deleteKey(hash, key, value); err != nil {
-			return err
-		}
-		e.stats.Swept++
-	case dead > live:
-		if _, err := l.fold(st, hash, key, value); err != nil {
-			return err
-		}
-		e.stats.Folds++
-	default:
+	}
+	hash := HashKey(key)
+	if dead <= live && live > 0 || e.table.find(hash, key) >= 0 {
+		// Of the latter the batch has an operand already, which a deletion behind it would take along. What is in the open
+		// table does no harm: it is merged after the deletion.
 		return nil
 	}
-	w.swept = append(w.swept, append([]byte(nil), key...))
-	return nil
+	budget.dead--
+	if live == 0 {
+		e.stats.Swept++
+		err = l.deleteKey(hash, key, value)
+	} else {
+		e.stats.Folds++
+		_, err = l.fold(st, hash, key, value)
+	}
+	l.store.writer.swept = append(l.store.writer.swept, slices.Clone(key))
+	return err
 }
 
 // deleteKey deletes a key with its slices.
