@@ -19,6 +19,8 @@ const (
 	flightAsks     = 20      // questions of a round, of each kind
 	flightLastAsks = 1_000   // questions at the end, of each kind
 	flightShuffle  = 7 * 24 * time.Hour
+	// flightEndWithin is how long after the start of a request the node is ended, at most: about what a request takes.
+	flightEndWithin = 50 * time.Millisecond
 	// flightExactMin is the share of exact answers for instants within the newest hour.
 	flightExactMin = 0.95
 )
@@ -47,11 +49,11 @@ func TestFlights(t *testing.T) {
 			{name: "airport", lateness: "400d", truth: newTruth(windowsOf("1h", "6h", "1d", "7d"), (400 * day).Milliseconds())},
 			{name: "forgetful", lateness: "400d", dedupIDs: 1000, truth: newTruth(windowsOf("1h", "6h", "1d", "7d"), (400 * day).Milliseconds())},
 		}},
-		{name: "shuffled", every: 10, shuffle: true, counters: []*flightCounter{
+		{name: "shuffled", every: 4, shuffle: true, counters: []*flightCounter{
 			{name: "route", local: true, lateness: "400d", truth: newTruth(windowsOf("1h", "6h", "1d", "7d"), (400 * day).Milliseconds())},
 			{name: "airport", lateness: "8d", truth: newTruth(windowsOf("1h", "6h", "1d", "7d"), (8 * day).Milliseconds())},
 		}},
-		{name: "a tenth twice", every: 10, twice: true, counters: []*flightCounter{
+		{name: "a tenth twice", every: 4, twice: true, counters: []*flightCounter{
 			{name: "route", local: true, lateness: "8d", truth: newTruth(windowsOf("1h", "6h", "1d", "7d"), (8 * day).Milliseconds())},
 			{name: "airport", lateness: "8d", truth: newTruth(windowsOf("1h", "6h", "1d", "7d"), (8 * day).Milliseconds())},
 		}},
@@ -80,6 +82,8 @@ type flightLoad struct {
 	sent   []int32 // the rows that were acknowledged
 	newest int64
 	found  map[string]*verdict // by counter: what was asked of the newest hour
+	asked  map[string]*verdict // by counter: everything
+	copies int                 // events that the stream itself recognised as sent before
 }
 
 func (l *flightLoad) run() {
@@ -140,16 +144,16 @@ func (l *flightLoad) prepare() {
 		l.order[i] = s.row
 	}
 	l.known = make([]bool, len(l.table.Flights))
-	l.found = map[string]*verdict{}
+	l.found, l.asked = map[string]*verdict{}, map[string]*verdict{}
 	for _, c := range l.counters {
 		c.truth.seen = nil // copies are left out by known
-		l.found[c.name] = &verdict{}
+		l.found[c.name], l.asked[c.name] = &verdict{}, &verdict{}
 	}
 }
 
 // settings lets the stream remember few ids where events come twice, so that some copies reach the counters.
 func (l *flightLoad) settings() string {
-	text := "streams:\n  events: {partitions: 4, segment: data.origin, retention: 400d"
+	text := "streams:\n  events: {partitions: 4, segment: data.origin, retention: 500d"
 	if l.twice {
 		text += ", dedup: {window: 10m, max_ids: 4000}"
 	}
@@ -199,9 +203,11 @@ func (l *flightLoad) post(body []byte) {
 		if status == http.StatusTooManyRequests {
 			return false
 		}
-		if r := decode[receipt](l.t, reply); len(r.Rejected) > 0 {
+		r := decode[receipt](l.t, reply)
+		if len(r.Rejected) > 0 {
 			l.t.Fatalf("%d flights were rejected, the first: %+v", len(r.Rejected), r.Rejected[0])
 		}
+		l.copies += r.Duplicates
 		return true
 	})
 }
@@ -214,6 +220,7 @@ func (l *flightLoad) sendInto(body []byte, end func()) {
 	sending.Go(func() {
 		_, _, _ = l.node.try(http.MethodPost, "/v1/streams/events/events", ndjson, body)
 	})
+	<-time.After(time.Duration(l.random.Int64N(int64(flightEndWithin)))) // a random moment of it, not a wait for something
 	end()
 	sending.Wait()
 	l.node.start()
@@ -261,10 +268,7 @@ func (l *flightLoad) askNewest(count int) {
 	l.t.Helper()
 	for range count {
 		for _, c := range l.counters {
-			v := l.askOne(c, l.newest-l.random.Int64N(time.Hour.Milliseconds()))
-			l.found[c.name].exact += v.exact
-			l.found[c.name].bracket += v.bracket
-			l.found[c.name].incomplete += v.incomplete
+			l.found[c.name].add(l.askOne(c, l.newest-l.random.Int64N(time.Hour.Milliseconds())))
 		}
 	}
 }
@@ -280,14 +284,38 @@ func (l *flightLoad) askOne(c *flightCounter, asOf int64) verdict {
 	if got.AsOf != asOf {
 		l.t.Errorf("asked at %d, answered at %d", asOf, got.AsOf)
 	}
-	return c.truth.judge(l.t, key[0], &got)
+	v := c.truth.judge(l.t, key[0], &got)
+	l.asked[c.name].add(v)
+	if v.bracket > 0 && v.incomplete == 0 && got.Behind == 0 {
+		l.holdsUntilExpiry(c, &got, key[1:])
+	}
+	return v
+}
+
+// holdsUntilExpiry asks again just before next_expiry: the answer is still the same. Where nothing expires it is asked for
+// long after.
+func (l *flightLoad) holdsUntilExpiry(c *flightCounter, a *answer, key []string) {
+	l.t.Helper()
+	until := a.AsOf + 2*flightShuffle.Milliseconds()
+	if a.NextExpiry != nil {
+		until = *a.NextExpiry - 1
+	}
+	later := l.node.count(c.name, at(until), key...)
+	for name, w := range a.Windows {
+		if got := later.Windows[name]; got.Count != w.Count || show(got.Max) != show(w.Max) {
+			l.t.Errorf("%s %q, %s: %d..%s at %d, and %d..%s at %d, before next_expiry %s", c.name, key, name,
+				w.Count, show(w.Max), a.AsOf, got.Count, show(got.Max), until, show(a.NextExpiry))
+		}
+	}
 }
 
 func (l *flightLoad) report() {
+	l.t.Logf("%d events sent, %d of them recognised as copies by the stream", len(l.order), l.copies)
 	for _, c := range l.counters {
 		v := l.found[c.name]
 		share := float64(v.exact) / float64(v.exact+v.bracket+v.incomplete)
 		l.t.Logf("%s: %d of %d windows exact within the newest hour (%.2f %%)", c.name, v.exact, v.exact+v.bracket+v.incomplete, 100*share)
+		l.t.Logf("%s, all questions: %+v", c.name, *l.asked[c.name])
 		if c.dedupIDs == 0 && share < flightExactMin {
 			l.t.Errorf("%s: want at least %.0f %% exact within the newest hour", c.name, 100*flightExactMin)
 		}

@@ -139,8 +139,6 @@ func TestRefusedRequests(t *testing.T) {
 		{"a key part too long", "GET", "/v1/counters/ad?key=" + strings.Repeat("x", 129), "", "", 400, ""},
 		{"another window", "GET", "/v1/counters/ad?key=u&window=2h", "", "", 400, "bad_argument"},
 		{"as_of no time", "GET", "/v1/counters/ad?key=u&as_of=soon", "", "", 400, "bad_argument"},
-		{"a query that is no JSON", "POST", "/v1/counters/ad/query", "application/json", `{"keys":`, 400, ""},
-		{"a query with half a key", "POST", "/v1/counters/pair/query", "application/json", `{"keys":[["u"]]}`, 400, "key_parts"},
 		{"partition and segment", "GET", events + "?partition=0&segment=a", "", "", 400, "bad_argument"},
 		{"no such partition", "GET", events + "?partition=2", "", "", 400, "bad_argument"},
 		{"offset without partition", "GET", events + "?offset=1", "", "", 400, "bad_argument"},
@@ -385,9 +383,5 @@ func TestPages(t *testing.T) {
 	one := decode[answer](t, []byte(n.text("/v1/counters/pair?key=u&key=a&window=1h")))
 	if len(one.Windows) != 1 || one.Windows["1h"].Count != 1 {
 		t.Errorf("one window: %+v", one)
-	}
-	top := n.text("/v1/counters/pair/top?window=1h&n=5")
-	if !strings.Contains(top, `"u"`) {
-		t.Errorf("top: %s", top)
 	}
 }

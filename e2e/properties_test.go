@@ -192,7 +192,7 @@ func TestWiderWindowsCountMore(t *testing.T) {
 	}
 }
 
-// TestProtocolsAgree asks the same over HTTP, as a query of many keys, and in the three ways of RESP, in both versions.
+// TestProtocolsAgree asks the same over HTTP and in the three ways of RESP, in both versions.
 func TestProtocolsAgree(t *testing.T) {
 	random := randomFor(t)
 	n := Start(t, `streams:
@@ -250,29 +250,6 @@ func agree(t *testing.T, n *node, c *redis.Client, counter string, key ...string
 	if err != nil || len(some) != 3 || some[0] != hash["1h"] || some[1] != nil || some[2] != hash["1d"] {
 		t.Errorf("HMGET %q: %v, %v; want what HGETALL says and one null", name, some, err)
 	}
-	status, body, err := n.try("POST", "/v1/counters/"+counter+"/query", "application/json", fmt.Appendf(nil, `{"keys":[%s,%s],"as_of":%d}`, quoted(key), quoted(key), now))
-	if err != nil || status != 200 {
-		t.Fatalf("query %q: status %d, %v\n%s", key, status, err, body)
-	}
-	results := decode[struct{ Results []answer }](t, body).Results
-	if len(results) != 2 {
-		t.Fatalf("query of two keys: %s", body)
-	}
-	for _, r := range results {
-		for name, w := range want.Windows {
-			if got := r.Windows[name]; got.Count != w.Count || show(got.Max) != show(w.Max) || got.Exact != w.Exact {
-				t.Errorf("query %q: %+v; the look-up says %+v", key, r, want)
-			}
-		}
-	}
-}
-
-func quoted(key []string) string {
-	parts := make([]string, len(key))
-	for i, k := range key {
-		parts[i] = strconv.Quote(k)
-	}
-	return "[" + strings.Join(parts, ",") + "]"
 }
 
 // TestReadYourWrites looks each event up as soon as it is acknowledged, through either protocol. A look-up that could not
