@@ -138,7 +138,7 @@ func runCount(c *conn, args [][]byte) {
 	asOf := AsOfNow
 	if len(rest) == 2 {
 		var err error
-		if asOf, err = strconv.ParseInt(string(rest[1]), 10, 64); err != nil || asOf < 0 {
+		if asOf, err = strconv.ParseInt(string(rest[1]), 10, 64); err != nil || asOf == AsOfNow {
 			c.fail("ERR", "ASOF must be milliseconds since 1970, got '"+echo(rest[1])+"'")
 			return
 		}

@@ -73,6 +73,7 @@ func TestDialogue(t *testing.T) {
 		{`WEIR.COUNT seen u1 a9`, `*5|*4|$2|1m|:1|:1|:1|*4|$2|1h|:22|:22|:1|*4|$2|1d|:333|:340|:0|*4|$2|7d|:4444|$-1|:0|:1700000000123|`},
 		{`WEIR.COUNT clicks u1 ASOF 99`, `*2|*4|$2|1h|:0|:0|:1|$-1|`},
 		{`weir.count clicks ASOF asof 99`, `*2|*4|$2|1h|:0|:0|:1|$-1|`},
+		{`WEIR.COUNT clicks u1 ASOF -1`, `*2|*4|$2|1h|:0|:0|:1|$-1|`},
 		{`WEIR.COUNT clicks u1 ASOF soon`, `-ERR ASOF must be milliseconds since 1970, got 'soon'|`},
 		{`WEIR.COUNT clicks u1 u2`, `-ERR syntax error: want WEIR.COUNT clicks, 1 key parts and, if you like, ASOF ms|`},
 		{`WEIR.COUNT seen u1`, `-ERR syntax error: want WEIR.COUNT seen, 2 key parts and, if you like, ASOF ms|`},
@@ -96,7 +97,7 @@ func TestDialogue(t *testing.T) {
 		c.expect(strings.ReplaceAll(step.want, "|", "\r\n"))
 	}
 	c.expectEnd()
-	if got := m.other.keys; strings.Join(got, " ") != "a:b:c u1 ASOF u1" {
+	if got := m.other.keys; strings.Join(got, " ") != "a:b:c u1 ASOF u1 u1" {
 		t.Errorf("clicks was asked for %q", got)
 	}
 }
