@@ -70,7 +70,7 @@ func Open(opts Options) (*Store, error) {
 
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          s.opts.FS,
+		FS:                          orderedFS{s.opts.FS},
 		Cache:                       s.opts.Cache,
 		Comparer:                    newComparer(),
 		Merger:                      newMerger(s.horizonOf),
