@@ -2,11 +2,17 @@ package eventlog
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/weirstream/weir/internal/event"
 )
 
 const hourMS = 3600 * 1000
@@ -139,4 +145,105 @@ func TestRetentionStopsAtWarm(t *testing.T) {
 	if first := l.Partition(0).Frontiers().First; first != 0 {
 		t.Fatalf("first %d; want 0: nothing was warm", first)
 	}
+}
+
+// Readers that meet retention get every event from where they are, or ErrTrimmed; nothing else.
+func TestReadersDuringRetention(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Partitions, o.Retention = 1, 24*time.Hour
+	l := mustOpen(t, o)
+	all := fillHours(t, l, 0, 100)
+	mustClose(t, l)
+	l = mustOpen(t, o) // with an empty ring, so that everything is read from the warm tier
+	defer mustClose(t, l)
+	p := l.Partition(0)
+	var reading sync.WaitGroup
+	var done atomic.Bool
+	for i := range 4 {
+		reading.Add(1)
+		go func() {
+			defer reading.Done()
+			for !done.Load() {
+				if err := readUntilTrimmed(p, all, i%2 == 0); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	for hour := range 100 {
+		if err := l.Trim(testNow + int64(24+hour)*hourMS + 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done.Store(true)
+	reading.Wait()
+	if first := p.Frontiers().First; first != int64(len(all)) {
+		t.Fatalf("first %d; want %d", first, len(all))
+	}
+}
+
+func readUntilTrimmed(p *Partition, all []sample, patient bool) error {
+	from := p.Frontiers().First
+	r := p.NewReader(from)
+	if patient {
+		r = p.NewScan(from, ScanOptions{})
+	}
+	defer r.Close()
+	var e event.Event
+	for {
+		frame, ok, err := r.Next(math.MaxInt64)
+		if !ok || errors.Is(err, ErrTrimmed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for offset, records := frame.First, frame.Records; len(records) > 0; offset++ {
+			if records, err = e.Decode(records); err != nil {
+				return err
+			}
+			if sampleOf(&e) != all[offset] {
+				return fmt.Errorf("offset %d: got %+v; want %+v", offset, sampleOf(&e), all[offset])
+			}
+		}
+	}
+}
+
+// A power cut around a trim leaves the mark and the frames as they were before it, or after.
+func TestCrashAroundTrim(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	o := testOptions(fs)
+	o.Partitions, o.Retention = 1, 24*time.Hour
+	l := mustOpen(t, o)
+	all := fillHours(t, l, 0, 40)
+	for hour := range 40 {
+		before, _ := l.Partition(0).Trimmed()
+		var clones []*vfs.MemFS
+		clone := func(percent int) {
+			clones = append(clones, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(hour), 1))}))
+		}
+		clone(50)
+		if err := l.Trim(testNow + int64(24+hour)*hourMS + 1); err != nil {
+			t.Fatal(err)
+		}
+		after, afterTime := l.Partition(0).Trimmed()
+		clone(0)
+		clone(hour * 100 / 40)
+		for i, clone := range clones {
+			o := o
+			o.FS = clone
+			crashed := mustOpen(t, o)
+			p := crashed.Partition(0)
+			first, maxTime := p.Trimmed()
+			if i == 0 && first != before || i > 0 && (first != after || maxTime != afterTime) {
+				t.Fatalf("hour %d, clone %d: trimmed %d; before %d, after %d", hour, i, first, before, after)
+			}
+			r := p.NewReader(first)
+			equal(t, 0, readAll(t, r, math.MaxInt64), all[first:])
+			r.Close()
+			mustClose(t, crashed)
+		}
+	}
+	mustClose(t, l)
 }

@@ -198,6 +198,9 @@ func TestCapTooSmall(t *testing.T) {
 // race detector sees the memory too, because it is the heap's in race builds.
 func TestStress(t *testing.T) {
 	entries := 4_000
+	if !OffHeap { // the race detector makes each byte costly
+		entries = 1_500
+	}
 	if os.Getenv("WEIR_SOAK") != "" {
 		entries = 2_000_000
 	}
