@@ -28,7 +28,7 @@ type lookup struct {
 
 // question is what is asked of a counter, checked.
 type question struct {
-	counter *counter.Counter
+	name    string
 	windows []slide.Window
 	only    int // index of the one window that is wanted; -1: all
 	asOf    int64
@@ -55,7 +55,7 @@ func (h *Handler) getCounter(c *call) *failure {
 	}
 	start := time.Now()
 	if err := found.Lookup(c.r.Context(), l.key, q.asOf, &l.answer); err != nil {
-		return h.notAnswered(c, found, err)
+		return h.notAnswered(c, found.Definition(), err)
 	}
 	if h.events.LookedUp != nil {
 		h.events.LookedUp(c.name, time.Since(start))
@@ -84,7 +84,7 @@ func (h *Handler) counter(c *call) (*counter.Counter, *failure) {
 // question checks the parameters and puts the key into l.
 func (h *Handler) question(p parameters, c *counter.Counter, l *lookup) (question, *failure) {
 	def := c.Definition()
-	q := question{counter: c, windows: def.Windows, only: -1}
+	q := question{name: def.Name, windows: def.Windows, only: -1}
 	parts := p.values["key"]
 	if len(parts) != len(def.Key) {
 		return q, &failure{status: http.StatusBadRequest, code: codeKeyParts, field: "key", value: strings.Join(parts, ","),
@@ -139,8 +139,8 @@ func windowNames(windows []slide.Window) []string {
 }
 
 // notAnswered turns a counter's refusal into the reply.
-func (h *Handler) notAnswered(c *call, asked *counter.Counter, err error) *failure {
-	name := asked.Definition().Name
+func (h *Handler) notAnswered(c *call, def counter.Definition, err error) *failure {
+	name := def.Name
 	var building *counter.BuildingError
 	switch {
 	case errors.As(err, &building):
@@ -148,7 +148,6 @@ func (h *Handler) notAnswered(c *call, asked *counter.Counter, err error) *failu
 			message: fmt.Sprintf("counter %s is being built from the log: %.1f %% done", name, 100*building.Progress),
 			hint:    "other counters answer; this one does when it is complete", retryAfter: time.Second}
 	case errors.Is(err, counter.ErrKeyParts):
-		def := asked.Definition()
 		return &failure{status: http.StatusBadRequest, code: codeKeyParts, field: "key", message: err.Error(), hint: keyHint(&def)}
 	case errors.Is(err, counter.ErrClosed):
 		return notReady("draining")
@@ -164,7 +163,7 @@ func (h *Handler) notAnswered(c *call, asked *counter.Counter, err error) *failu
 func (q *question) appendAnswer(dst []byte, l *lookup) []byte {
 	a := &l.answer
 	dst = append(dst, `{"counter":`...)
-	dst = appendString(dst, q.counter.Definition().Name)
+	dst = appendString(dst, q.name)
 	dst = append(dst, `,"key":[`...)
 	for i, part := range l.key {
 		if i > 0 {
