@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"os"
+	"runtime"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -70,7 +70,8 @@ type Options struct {
 	Events Listener     // what to call when something happens
 
 	// Fatal is called when the storage below failed so that the process must not go on (a WAL or MANIFEST could not be
-	// written). It must not return. Default: log, then exit with status 1.
+	// written). It must not return: a process ends here. Default: log, and end the store's goroutine that met it, which leaves a
+	// log that answers everything with ErrFailed.
 	Fatal func(err error)
 }
 
@@ -127,8 +128,8 @@ func (o Options) withDefaults() Options {
 	if o.Fatal == nil {
 		logger := o.Logger
 		o.Fatal = func(err error) {
-			logger.Error("event log: storage failed, exiting", "stream", o.Stream, "err", err)
-			os.Exit(1)
+			logger.Error("event log: storage failed", "stream", o.Stream, "err", err)
+			runtime.Goexit()
 		}
 	}
 	return o
