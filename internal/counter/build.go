@@ -22,7 +22,9 @@ func (p *partition) build(ctx context.Context, shares []*share) error {
 	}
 	f := &feeder{log: p.log, lane: lane, shares: shares}
 	defer f.close() //nolint:errcheck // a reader that is not used any more
+	committed := next
 	f.waitRoom = func(context.Context) error {
+		committed = next
 		_, err := lane.Commit()
 		return err
 	}
@@ -44,9 +46,7 @@ func (p *partition) build(ctx context.Context, shares []*share) error {
 			}
 			return p.answer(shares)
 		default:
-			if _, err := f.step(ctx, next, limit); err != nil {
-				return err
-			}
+			return p.handOver(ctx, f, &next)
 		}
 	}
 	return ctx.Err()

@@ -85,7 +85,7 @@ var (
 	// ErrBuilding is what *BuildingError unwraps to.
 	ErrBuilding = errors.New("counter is being built")
 	// ErrClosed says that the set is closed.
-	ErrClosed = errors.New("counters are closed")
+	ErrClosed = state.ErrClosed
 	// ErrFailed says that a partition stopped counting. It wraps the cause.
 	ErrFailed = errors.New("counter failed")
 )
