@@ -87,8 +87,7 @@ func (h *history) verify(t testing.TB, o Options, what string) {
 
 // Power cuts: the file system is cloned as a crash would leave it, after every acknowledgement.
 func TestCrashAfterEveryAck(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	for round := range soak(2, 100) {
 		fs := vfs.NewCrashableMem()

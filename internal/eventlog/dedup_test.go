@@ -14,8 +14,7 @@ func hashNumber(n int) event.Hash {
 
 // The oracle is a list of everything that was accepted.
 func TestDedupAgainstList(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	type accepted struct {
 		hash    event.Hash

@@ -210,8 +210,7 @@ func TestReaderOverlap(t *testing.T) {
 	l := mustOpen(t, o)
 	defer mustClose(t, l)
 	want := newOracle(1)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for n := 0; n < 30_000; {
 		var samples []sample

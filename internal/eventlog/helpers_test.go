@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -230,4 +233,15 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // a bound for tests that hang
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// seedOf returns the seed of a random test, WEIR_SEED or a new one, and logs the command that repeats the test with it.
+func seedOf(t testing.TB) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("WEIR_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("repeat with: WEIR_SEED=%d go test -run '^%s$' ./internal/eventlog", seed, t.Name())
+	return seed
 }

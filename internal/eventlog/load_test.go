@@ -23,8 +23,7 @@ func TestReadersUnderLoad(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	o.RingBytes = int64(o.Partitions) * ringBytesMin(o.EventBytesMax)
 	l := mustOpen(t, o)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	const writers = 4
 	each := soak(150, 5000)
 	var producing, reading sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,8 +205,7 @@ func TestStress(t *testing.T) {
 	if os.Getenv("WEIR_SOAK") != "" {
 		entries = 2_000_000
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	r := mustNew(t, Options{BytesMax: 8 * chunkBytesMin, AgeMS: 1 << 40})
 	var done atomic.Bool
 	var readers sync.WaitGroup
@@ -354,4 +354,15 @@ func BenchmarkWriteRead(b *testing.B) {
 			b.Fatal(where)
 		}
 	}
+}
+
+// seedOf returns the seed of a random test, WEIR_SEED or a new one, and logs the command that repeats the test with it.
+func seedOf(t testing.TB) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("WEIR_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("repeat with: WEIR_SEED=%d go test -run '^%s$' ./internal/ring", seed, t.Name())
+	return seed
 }
