@@ -40,11 +40,15 @@ func (p *partition) build(ctx context.Context, shares []*share) error {
 		case next > limit:
 			// After a crash the builder may be ahead of the loop.
 			p.waiters.wait(ctx, next)
-		case limit-next <= joinEvents:
-			if err := p.handOver(ctx, f, &next); err != nil {
+		case limit-next > joinEvents:
+			if _, err := f.step(ctx, next, limit); err != nil {
 				return err
 			}
-			return p.answer(shares)
+		case next-committed > joinEvents:
+			// So that little is left to commit while the loop pauses.
+			if err := f.waitRoom(ctx); err != nil {
+				return err
+			}
 		default:
 			return p.handOver(ctx, f, &next)
 		}
