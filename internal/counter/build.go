@@ -50,7 +50,10 @@ func (p *partition) build(ctx context.Context, shares []*share) error {
 				return err
 			}
 		default:
-			return p.handOver(ctx, f, &next)
+			if err := p.handOver(ctx, f, &next); err != nil {
+				return err
+			}
+			return p.answer(shares)
 		}
 	}
 	return ctx.Err()
