@@ -69,6 +69,13 @@ func (n *node) metricStreams() []metrics.Stream {
 	return streams
 }
 
+func (n *node) metricCounterPartitions() []counter.PartitionInfo {
+	if e := n.opened.Load(); e != nil {
+		return e.counters.Partitions()
+	}
+	return nil
+}
+
 func (n *node) metricNode() metrics.Node {
 	disk := n.usage.disk(n.clock.NowMS())
 	_, ready := n.status()

@@ -134,7 +134,7 @@ func (n *node) openStream(s *config.Stream) (*stream, error) {
 		Name: s.Name, Segment: s.Segment, Retention: time.Duration(s.RetentionMS) * time.Millisecond,
 		Rules: rules, Log: log, Rejected: n.metrics.Rejections(s.Name),
 	}
-	return &stream{api: shared, resp: newRESPStream(shared, n.clock)}, nil
+	return &stream{api: shared, resp: newRESPStream(shared, n.clock, n.metrics.Overloaded)}, nil
 }
 
 // recordSlackBytes is what the attributes that Weir derives add to an event's own bytes.
@@ -177,6 +177,7 @@ func rulesOf(s *config.Stream, limits *config.Limits) (*cloudevents.Rules, error
 // logEvents keeps what the log of a stream tells.
 func (n *node) logEvents(name string) eventlog.Listener {
 	return eventlog.Listener{
+		Synced: func(_ int, took time.Duration) { n.metrics.Fsync(name, took) },
 		DiskFull: func(full bool) {
 			if full {
 				n.diskFull.Add(1)

@@ -70,12 +70,15 @@ func (b respBackend) AppendInfo(dst []byte) []byte {
 
 // respStream takes the events of XADD.
 type respStream struct {
-	stream  *api.Stream
-	clock   clock.Clock
-	batches sync.Pool // *respBatch
+	stream     *api.Stream
+	clock      clock.Clock
+	overloaded func(stream, reason string)
+	batches    sync.Pool // *respBatch
 }
 
-func newRESPStream(s *api.Stream, c clock.Clock) *respStream { return &respStream{stream: s, clock: c} }
+func newRESPStream(s *api.Stream, c clock.Clock, overloaded func(stream, reason string)) *respStream {
+	return &respStream{stream: s, clock: c, overloaded: overloaded}
+}
 
 func (s *respStream) Partitions() int { return s.stream.Log.Partitions() }
 
@@ -137,8 +140,10 @@ func (b *respBatch) Commit(ctx context.Context) error {
 	var overload *eventlog.Overload
 	switch {
 	case errors.As(err, &overload):
+		b.owner.overloaded(b.owner.stream.Name, "queue")
 		return &resp.BusyError{RetryAfter: overload.RetryAfter}
 	case errors.Is(err, eventlog.ErrDiskFull):
+		b.owner.overloaded(b.owner.stream.Name, "disk")
 		return &resp.BusyError{RetryAfter: diskFullRetry}
 	}
 	return err

@@ -217,8 +217,10 @@ func (s *servers) close() {
 // metricsOf returns a node's own registry.
 func metricsOf(n *node, version string, logger *slog.Logger) *metrics.Metrics {
 	return metrics.New(metrics.Options{Version: version, Logger: logger, Sources: metrics.Sources{
-		Streams: n.metricStreams,
-		Node:    n.metricNode,
+		Streams:           n.metricStreams,
+		Counters:          httpBackend{n}.Counters,
+		CounterPartitions: n.metricCounterPartitions,
+		Node:              n.metricNode,
 	}})
 }
 

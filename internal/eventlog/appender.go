@@ -307,6 +307,9 @@ func (a *appender) sync() error {
 	if err := a.batch.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("cannot commit: %w", err)
 	}
+	if synced := a.p.log.opts.Events.Synced; synced != nil {
+		synced(a.p.index, a.batch.CommitStats().TotalDuration)
+	}
 	a.batch.Reset()
 	a.p.count.commits.Add(1)
 	a.p.durable.advance(a.written)

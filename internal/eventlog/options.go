@@ -79,6 +79,7 @@ type Options struct {
 // and must return quickly without calling the log.
 type Listener struct {
 	Committed  func(Commit)                     // a group of appends became durable
+	Synced     func(int, time.Duration)         // a partition wrote and fsynced, which took so long
 	Overloaded func(partition int)              // an append was refused
 	DiskFull   func(full bool)                  // appends are refused from now on, or taken again
 	Spilled    func(partition, chunks int)      // the ring gave up chunks before their age, for want of room
