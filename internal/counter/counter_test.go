@@ -323,7 +323,7 @@ func TestNoAllocations(t *testing.T) {
 
 func BenchmarkFeed(b *testing.B) {
 	n := newNode(b, testDefinitions()[0])
-	n.epoch = -1
+	n.epoch, n.delta = -1, 16<<20
 	n.open()
 	r := rand.New(rand.NewPCG(1, 1))
 	var samples []sample

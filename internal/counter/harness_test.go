@@ -35,6 +35,7 @@ type node struct {
 	fs     *vfs.MemFS
 	limits slide.Limits
 	epoch  time.Duration
+	delta  int // bytes of a delta table
 	clock  *clock.Manual
 	defs   []Definition
 	log    *eventlog.Log
@@ -45,7 +46,7 @@ type node struct {
 const testPartitions = 2
 
 func newNode(t testing.TB, defs ...Definition) *node {
-	n := &node{t: t, fs: vfs.NewCrashableMem(), defs: defs, epoch: time.Millisecond, clock: &clock.Manual{}}
+	n := &node{t: t, fs: vfs.NewCrashableMem(), defs: defs, epoch: time.Millisecond, delta: 64 << 10, clock: &clock.Manual{}}
 	n.clock.Set(testStart)
 	n.stored = make([][]sample, testPartitions)
 	return n
@@ -72,7 +73,7 @@ func (n *node) openLog() {
 func (n *node) options() Options {
 	return Options{
 		FS: n.fs, Dir: "counters", Streams: []Stream{{Name: "s", Log: n.log, Segment: "data.user"}}, Definitions: n.defs,
-		MemtableBytes: 256 << 10, DeltaBytes: 64 << 10, LookupBytes: 1 << 16, Epoch: n.epoch, Limits: n.limits, Clock: n.clock,
+		MemtableBytes: 256 << 10, DeltaBytes: n.delta, LookupBytes: 1 << 16, Epoch: n.epoch, Limits: n.limits, Clock: n.clock,
 		Fatal: func(err error) { panic(err) },
 	}
 }
