@@ -26,7 +26,7 @@ const (
 	// exitWait is how long a process may take to end after it was told to.
 	exitWait = time.Minute
 	// replyWait bounds one request.
-	replyWait = 2 * time.Minute
+	replyWait = 30 * time.Second
 	// pollEvery is the pause between two looks at a condition.
 	pollEvery = 5 * time.Millisecond
 	// logShownMax is how many bytes of a node's log a failed test prints, from the end.
@@ -96,6 +96,11 @@ func prepare(t testing.TB, folder, settings string) *node {
 	t.Cleanup(func() {
 		n.kill()
 		n.client.CloseIdleConnections()
+		for _, sign := range []string{"DATA RACE", "panic"} {
+			if strings.Contains(n.log.String(), sign) {
+				t.Errorf("the node's log speaks of a %s", sign)
+			}
+		}
 		if t.Failed() {
 			t.Logf("the node's log ends with:\n%s", n.log.tail())
 		}

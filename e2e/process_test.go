@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -366,18 +367,8 @@ counters:
 		}
 		ads.add(0, e.ad, e.user, e.id, e.time)
 	}
-	for _, path := range []string{"/v1/counters/pair?key=u0&key=a1", "/v1/counters/ad?key=a1"} {
-		eventually(t, readyWait, path+" is rebuilt", func() bool {
-			status, body, err := n.try(http.MethodGet, path, "", nil)
-			if err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
-				t.Fatalf("status %d, %v: %s", status, err, body)
-			}
-			if status == http.StatusServiceUnavailable && !strings.Contains(string(body), "counter_building") {
-				t.Fatalf("503 without counter_building: %s", body)
-			}
-			return status == http.StatusOK
-		})
-	}
+	n.waitBuilt("pair", "u0", "a1")
+	n.waitBuilt("ad", "a1")
 	for range 100 {
 		e := log[random.IntN(len(log))]
 		asOf := e.time + random.Int64N(time.Hour.Milliseconds())
@@ -389,4 +380,17 @@ counters:
 			t.Errorf("rebuilt and not exact: %+v", ad)
 		}
 	}
+}
+
+// waitBuilt waits until a counter is built from the log; until then it has to say that it is not.
+func (n *node) waitBuilt(counter string, key ...string) {
+	n.t.Helper()
+	path := "/v1/counters/" + counter + "?" + url.Values{"key": key}.Encode()
+	eventually(n.t, readyWait, counter+" is built", func() bool {
+		status, body, err := n.try(http.MethodGet, path, "", nil)
+		if err != nil || status != http.StatusOK && (status != http.StatusServiceUnavailable || !strings.Contains(string(body), "counter_building")) {
+			n.t.Fatalf("%s: status %d, %v: %s; want 200, or 503 counter_building", counter, status, err, body)
+		}
+		return status == http.StatusOK
+	})
 }

@@ -38,6 +38,7 @@ type truth struct {
 	horizon map[int]int64
 	keys    map[string]*series
 	seen    map[string]int64 // by key, segment and id: the ts that stands; nil: the caller leaves copies out
+	loose   bool             // the counter forgets ids and its events come out of order: a bracket may have any width
 }
 
 // series holds the times of one key's events.
@@ -215,7 +216,7 @@ func (tr *truth) judge(t testing.TB, key string, a *answer) (v verdict) {
 			v.exact++
 		default:
 			v.bracket++
-			if allowed := widest(times, newest, from, a.AsOf) + a.Behind; *got.Max-got.Count > allowed {
+			if allowed := widest(times, newest, from, a.AsOf) + a.Behind; *got.Max-got.Count > allowed && !tr.loose {
 				t.Errorf("%s %q at %d, %s: %d..%d is wider than the %d events at its edges; the truth is %d",
 					a.Counter, key, a.AsOf, w.name, got.Count, *got.Max, allowed, want)
 			}
