@@ -23,57 +23,73 @@ func TestExperiment(t *testing.T) {
 	if err != nil {
 		t.Skip("runs for as many seconds as WEIR_EXPERIMENT says")
 	}
-	const users, memory = 10_000_000, 512 << 20
+	const memory = 512 << 20
 	debug.SetMemoryLimit(memory * 3 / 4) // the tables and the look-up cache are beside the heap
 	cache := NewCache(96 << 20)
 	defer cache.Unref()
 	b := newBench(t, Options{Dir: t.TempDir(), Cache: cache, MemtableBytes: 32 << 20, DeltaBytes: 24 << 20, LookupBytes: 32 << 20})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second)
+	r := rand.New(rand.NewPCG(1, 2))
+	full := time.Duration(seconds) * time.Second
+	b.phase(t, r, "as fast as it goes", full, 0)
+	b.phase(t, r, "100,000 events/s", full/3, 100_000)
+	m := b.store.db.Metrics()
+	total := m.Total()
+	t.Logf("%d events; %d MB on disk, read amplification %d, write amplification %.1f, RSS at most %s",
+		b.next, m.DiskSpaceUsage()>>20, m.ReadAmp(), total.WriteAmp(), residentSet(t))
+	runtime.KeepAlive(cache)
+}
+
+const experimentUsers = 10_000_000
+
+// phase adds events of random users, rate a second (0: without pause), while a thousand look-ups a second are asked for.
+func (b *bench) phase(t *testing.T, r *rand.Rand, name string, takes time.Duration, rate int) {
+	ctx, cancel := context.WithTimeout(t.Context(), takes)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { commitEvery(ctx, t, b.lane, 50*time.Millisecond) })
 	var times []time.Duration
-	wg.Go(func() { times = lookupEvery(ctx, t, b, time.Millisecond, users) })
-
-	r := rand.New(rand.NewPCG(1, 2))
-	key := []byte(nil)
-	last, lastNext, start := time.Now(), int64(0), time.Now()
+	wg.Go(func() { commitEvery(ctx, t, b.lane, 50*time.Millisecond) })
+	wg.Go(func() { times = lookupEvery(ctx, t, b, time.Millisecond, experimentUsers) })
+	const batch = 500
+	pace := make(<-chan time.Time)
+	if rate > 0 {
+		ticker := time.NewTicker(time.Second * batch / time.Duration(rate))
+		defer ticker.Stop()
+		pace = ticker.C
+	}
+	start, first, last, lastNext := time.Now(), b.next, time.Now(), b.next
 	for ctx.Err() == nil {
-		b.lane.Lock()
-		for range 512 {
-			if !b.lane.Room(1, 32) {
-				b.lane.Unlock()
-				if b.lane.WaitRoom(ctx) != nil {
-					b.lane.Lock()
-					break
-				}
-				b.lane.Lock()
-			}
-			user := r.Uint64N(users) * 0x9e3779b97f4a7c15
-			key = AppendKeyPart(AppendCounterID(key[:0], b.counter.ID), be64(user))
-			key = AppendKeyPart(key, be64(user)[4:])
-			e := slide.Entry{TS: 1_700_000_000_000 + b.next/400, FP: r.Uint64()}
-			if b.counter.Accept(e.TS) {
-				b.lane.Add(HashKey(key), key, e)
-			}
-			b.next++
-			b.lane.Advance(b.next)
+		if rate > 0 {
+			<-pace
 		}
-		b.lane.Unlock()
-		if took := time.Since(last); took > 5*time.Second {
-			t.Logf("%3.0f s: %.0f events/s", time.Since(start).Seconds(), float64(b.next-lastNext)/took.Seconds())
+		b.batch(ctx, r, batch)
+		if took := time.Since(last); took > 10*time.Second {
+			t.Logf("%s: %3.0f s: %.0f events/s", name, time.Since(start).Seconds(), float64(b.next-lastNext)/took.Seconds())
 			last, lastNext = time.Now(), b.next
 		}
 	}
 	took := time.Since(start)
 	wg.Wait()
 	slices.Sort(times)
-	m := b.store.db.Metrics()
-	total := m.Total()
-	t.Logf("%.0f events/s over %v; %d MB on disk, read amplification %d, write amplification %.1f, RSS %s",
-		float64(b.next)/took.Seconds(), took.Round(time.Second), m.DiskSpaceUsage()>>20, m.ReadAmp(), total.WriteAmp(), residentSet(t))
-	t.Logf("look-ups of random keys meanwhile: %d, p50 %v, p99 %v, max %v", len(times), times[len(times)/2], times[len(times)*99/100], times[len(times)-1])
-	runtime.KeepAlive(cache)
+	t.Logf("%s: %.0f events/s over %v; %d look-ups: p50 %v, p99 %v, max %v", name, float64(b.next-first)/took.Seconds(),
+		took.Round(time.Second), len(times), times[len(times)/2], times[len(times)*99/100], times[len(times)-1])
+}
+
+// batch adds n events, waiting for room as the loop does.
+func (b *bench) batch(ctx context.Context, r *rand.Rand, n int) {
+	b.lane.Lock()
+	defer b.lane.Unlock()
+	for range n {
+		user := r.Uint64N(experimentUsers) * 0x9e3779b97f4a7c15
+		e := slide.Entry{TS: 1_700_000_000_000 + b.next/400, FP: r.Uint64()}
+		for !b.add(user, uint32(user), e) {
+			b.lane.Unlock()
+			err := b.lane.WaitRoom(ctx)
+			b.lane.Lock()
+			if err != nil {
+				return
+			}
+		}
+	}
 }
 
 func be64(v uint64) []byte {
