@@ -185,6 +185,25 @@ func (m *model) commit() {
 	}
 }
 
+// commitSlowly is commit with look-ups between its steps, and events that come meanwhile.
+func (m *model) commitSlowly() {
+	m.t.Helper()
+	m.store.writer.Lock()
+	defer m.store.writer.Unlock()
+	e := m.lane.freeze()
+	if e == nil {
+		return
+	}
+	m.checkSome(10)
+	m.append(m.r.IntN(20))
+	m.catchUp()
+	m.checkSome(10)
+	m.must(m.lane.write(e))
+	m.checkSome(20)
+	m.lane.publish(e)
+	m.checkSome(10)
+}
+
 // append adds events to the log: to few keys, some of them twice, some late, some in bursts.
 func (m *model) append(n int) {
 	for range n {
@@ -294,8 +313,10 @@ func (m *model) step() {
 	case n < 9:
 		m.append(1 + m.r.IntN(60))
 		m.catchUp()
-	case n < 14:
+	case n < 12:
 		m.commit()
+	case n < 14:
+		m.commitSlowly()
 	case n < 16:
 		m.must(m.store.Flush())
 	case n < 17:
