@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/weirstream/weir/internal/slide"
 )
 
@@ -124,4 +126,31 @@ func TestModelForgets(t *testing.T) {
 		}
 		m.must(m.store.Close())
 	})
+}
+
+// A key that gets a few arrivals in every epoch becomes dense soon, and its pending arrivals stay few.
+func TestBusyKeysAreFolded(t *testing.T) {
+	var folds int
+	o := Options{FS: vfs.NewMem(), Dir: "s", Events: Listener{Committed: func(c Commit) { folds += c.Folds }}}
+	b := newBench(t, o)
+	longest := 0
+	for i := range int64(2000) {
+		b.lane.Lock()
+		b.add(1, 1, slide.Entry{TS: 1_700_000_000_000 + i, FP: uint64(i) * 0x9e3779b97f4a7c15})
+		b.lane.Unlock()
+		b.commit(t)
+		value, err := b.store.get(nil, b.keyOf(1, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, len(value))
+	}
+	value, err := b.store.get(nil, b.keyOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slide.Dense(value) || folds < 2000/foldCheckMax || folds > 200 || longest > 4<<10 {
+		t.Errorf("got dense %v, %d folds, values of up to %d bytes; want it dense, a read in about %d arrivals, and short values",
+			slide.Dense(value), folds, longest, foldCheckMax)
+	}
 }
