@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -90,8 +91,10 @@ func sendSparse(ctx context.Context, node *process, keys, perKey int) error {
 	return nil
 }
 
-// settleTime is how long the counters' folder must not change to be called settled, and settleWait how long that may take.
+// settleTime is how long the counters' folder must not change, but for settledShare, to be called settled, and settleWait
+// how long that may take.
 const (
+	settledShare = 0.001
 	settleTime = 40 * time.Second // longer than the node waits before it writes a quiet buffer out
 	settleWait = 5 * time.Minute
 )
@@ -101,7 +104,7 @@ func waitCompacted(ctx context.Context, node *process) error {
 	folder := filepath.Join(node.dir, "data", "counters")
 	last, since := int64(-1), time.Now()
 	for start := time.Now(); time.Since(start) < settleWait; {
-		if bytes := folderBytes(folder); bytes != last {
+		if bytes := folderBytes(folder); math.Abs(float64(bytes-last)) > settledShare*float64(bytes) {
 			last, since = bytes, time.Now()
 		}
 		if time.Since(since) > settleTime {
