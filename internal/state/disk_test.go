@@ -13,6 +13,9 @@ import (
 const diskBytesPerEventMax = 14
 
 func TestDiskBytesPerEvent(t *testing.T) {
+	if raceEnabled {
+		t.Skip("says nothing about races, and takes its time")
+	}
 	const keys, perKey = 200_000, 3
 	b := newBench(t, Options{FS: vfs.NewMem(), Dir: "s", DeltaBytes: 8 << 20, MemtableBytes: 8 << 20})
 	r := rand.New(rand.NewPCG(1, 2))
