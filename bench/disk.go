@@ -95,8 +95,8 @@ func sendSparse(ctx context.Context, node *process, keys, perKey int) error {
 // how long that may take.
 const (
 	settledShare = 0.001
-	settleTime = 40 * time.Second // longer than the node waits before it writes a quiet buffer out
-	settleWait = 5 * time.Minute
+	settleTime   = 40 * time.Second // longer than the node waits before it writes a quiet buffer out
+	settleWait   = 5 * time.Minute
 )
 
 // waitCompacted waits until the counters' files have settled.
