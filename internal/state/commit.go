@@ -121,7 +121,7 @@ func (l *Lane) freeze() *frozenEpoch {
 
 // publish shows the epoch to look-ups as part of the store, and drops its table.
 func (l *Lane) publish(e *frozenEpoch) {
-	v := l.store.newView(e.number)
+	v := l.newView(e.number)
 	l.mu.Lock()
 	old := l.mu.view
 	l.mu.view, l.mu.frozen = v, nil

@@ -31,10 +31,11 @@ type Lane struct {
 		view     *view
 		closed   bool
 	}
-	spare     *table        // the committer's, between commits
-	committed int64         // next, as of the view; the committer's
-	full      chan struct{} // Room failed: commit now
-	swapped   chan struct{} // an empty table was opened
+	views     sync.WaitGroup // the view, and older ones that look-ups still read
+	spare     *table         // the committer's, between commits
+	committed int64          // next, as of the view; the committer's
+	full      chan struct{}  // Room failed: commit now
+	swapped   chan struct{}  // an empty table was opened
 
 	wanted wanted
 }
@@ -44,20 +45,22 @@ type view struct {
 	snapshot *pebble.Snapshot
 	epoch    uint64       // number of that epoch
 	refs     atomic.Int64 // the lane's own, and one per reader
-	done     chan struct{}
+	lane     *Lane
 }
 
-func (s *Store) newView(epoch uint64) *view {
-	v := &view{snapshot: s.db.NewSnapshot(), epoch: epoch, done: make(chan struct{})}
+func (l *Lane) newView(epoch uint64) *view {
+	l.views.Add(1)
+	v := &view{snapshot: l.store.db.NewSnapshot(), epoch: epoch, lane: l}
 	v.refs.Store(1)
 	return v
 }
 
-// release gives a reference up. Closing a snapshot cannot fail while the store is open, and the store waits for done.
+// release gives a reference up. Closing a snapshot cannot fail while the store is open, and the store waits for all
+// views of its lanes.
 func (v *view) release() {
 	if v.refs.Add(-1) == 0 {
 		_ = v.snapshot.Close()
-		close(v.done)
+		v.lane.views.Done()
 	}
 }
 
@@ -92,7 +95,7 @@ func (s *Store) NewLane(o LaneOptions) (*Lane, error) {
 	if l.spare, err = newTable(s.opts.DeltaBytes); err != nil {
 		return nil, fmt.Errorf("cannot open a lane: %w", err)
 	}
-	l.mu.view = s.newView(0)
+	l.mu.view = l.newView(0)
 	s.writer.lanes = append(s.writer.lanes, l)
 	return l, nil
 }
@@ -164,7 +167,7 @@ func (l *Lane) Adopt(from *Lane) error {
 	old := l.mu.view
 	l.mu.counters = append(append([]*Counter(nil), l.mu.counters...), counters...)
 	if l.mu.frozen == nil {
-		l.mu.view = l.store.newView(old.epoch)
+		l.mu.view = l.newView(old.epoch)
 	}
 	l.mu.Unlock()
 	if l.mu.view != old {
@@ -196,7 +199,7 @@ func (l *Lane) close() error {
 	l.mu.open, l.mu.frozen, l.mu.view, l.spare = nil, nil, nil, nil
 	l.mu.Unlock()
 	v.release()
-	<-v.done
+	l.views.Wait() // also for look-ups that began before the last epoch was published
 	err := l.cache.free()
 	for _, t := range tables {
 		if t != nil {
