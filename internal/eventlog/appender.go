@@ -203,6 +203,9 @@ func (a *appender) finish(part *part, err error) {
 func (a *appender) store(b *event.Batch, nowMS int64) error {
 	begin, start := 0, 0 // of the run of new records, and of the record
 	for i := range b.Items {
+		if i%prefetchItems == 0 {
+			a.seen.prefetch(b.Items[i:min(i+prefetchItems, len(b.Items))])
+		}
 		item := &b.Items[i]
 		record := b.Records[start:item.End]
 		arrival, ok := recordArrival(record)
