@@ -50,6 +50,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
+	redis.SetLogger(silent{}) // nodes are killed under its connections all the time
 	binary = filepath.Join(dir, "weir")
 	args := []string{"build", "-o", binary}
 	if os.Getenv("WEIR_RACE") == "1" {
@@ -61,6 +62,11 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	}
 	return m.Run(), nil
 }
+
+// silent is a logger for the Redis client.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // node is one weir: a folder, two addresses and, while it runs, a process.
 type node struct {

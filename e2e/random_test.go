@@ -22,6 +22,10 @@ func randomFor(t testing.TB) *rand.Rand {
 		}
 		seed = given
 	}
-	t.Logf("seed %d; replay: WEIR_SEED=%d go test ./e2e -count=1 -run '^%s$'", seed, seed, t.Name())
+	soaking := ""
+	if soak() {
+		soaking = " WEIR_SOAK=1"
+	}
+	t.Logf("seed %d; replay: WEIR_SEED=%d%s go test ./e2e -count=1 -run '^%s$'", seed, seed, soaking, t.Name())
 	return rand.New(rand.NewPCG(seed, 0))
 }
