@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/weirstream/weir/internal/orderfs"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 func openStore(o *Options, fs vfs.FS, dir string, flushed func(), fatal func(error)) (*pebble.DB, error) {
 	logger := &storeLogger{log: o.Logger.With("dir", dir), fatal: fatal}
 	po := &pebble.Options{
-		FS:                          fs,
+		FS:                          orderfs.Wrap(fs),
 		Cache:                       o.Cache,
 		Logger:                      logger,
 		FormatMajorVersion:          pebble.FormatTableFormatV6,

@@ -19,7 +19,7 @@ func layers() []layer {
 			"internal/clock", "internal/event", "internal/invariant", "internal/jsonscan", "internal/path", "internal/shard", "internal/slide",
 		}},
 		{"bytes and keys", []string{
-			"internal/cloudevents", "internal/eventlog", "internal/predicate", "internal/ring", "internal/state", "internal/traffic",
+			"internal/cloudevents", "internal/eventlog", "internal/orderfs", "internal/predicate", "internal/ring", "internal/state", "internal/traffic",
 		}},
 		{"counting", []string{"internal/counter"}},
 		{"what the process is made of", []string{
@@ -40,9 +40,11 @@ const (
 // sideways are the imports inside one layer that are meant, each with its reason.
 func sideways() map[string]string {
 	return map[string]string{
-		"internal/path internal/event":    "a path leads into an event",
-		"internal/path internal/jsonscan": "and through its JSON",
-		"internal/eventlog internal/ring": "the ring is the log's newest tier",
+		"internal/path internal/event":       "a path leads into an event",
+		"internal/path internal/jsonscan":    "and through its JSON",
+		"internal/eventlog internal/ring":    "the ring is the log's newest tier",
+		"internal/eventlog internal/orderfs": "both stores need the promise",
+		"internal/state internal/orderfs":    "both stores need the promise",
 	}
 }
 
@@ -56,7 +58,7 @@ type owner struct {
 func owners() []owner {
 	return []owner{
 		// The file system is an interface that everything above passes down; the engine is not.
-		{"github.com/cockroachdb/pebble/v2/vfs", []string{"internal/eventlog", "internal/state", "internal/counter", "server", "cmd/weir"}, "let what is above pass in the file system"},
+		{"github.com/cockroachdb/pebble/v2/vfs", []string{"internal/eventlog", "internal/orderfs", "internal/state", "internal/counter", "server", "cmd/weir"}, "let what is above pass in the file system"},
 		{"github.com/cockroachdb/pebble", []string{"internal/eventlog", "internal/state"}, "go through eventlog or state"},
 		{"github.com/prometheus/", []string{"internal/metrics", "internal/api"}, "report through a struct of functions that metrics subscribes to"},
 		{"github.com/goccy/go-yaml", []string{"internal/config"}, "read settings from config.Config"},

@@ -9,10 +9,12 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 
+	"github.com/weirstream/weir/internal/orderfs"
 	"github.com/weirstream/weir/internal/slide"
 )
 
@@ -38,9 +40,17 @@ type Store struct {
 		closed    bool
 	}
 
+	// life is held for reading by what looks at the store without being a writer: it must not wait for an epoch that
+	// waits for a disk.
+	life struct {
+		sync.RWMutex
+		ended bool
+	}
+
 	horizons  atomic.Pointer[map[uint32]int64] // persisted H of each counter, for merges
 	persisted atomic.Int64                     // see Persisted
 	flushed   atomic.Bool                      // a flush ended since persisted was read
+	trouble   chan struct{}                    // holds one: a flush or compaction failed
 	flushMS   int64                            // when the last flush was asked for; guarded by writer
 	failed    atomic.Pointer[error]
 }
@@ -51,7 +61,7 @@ func Open(opts Options) (*Store, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts, density: newDensity()}
+	s := &Store{opts: opts, density: newDensity(), trouble: make(chan struct{}, 1)}
 	s.writer.catalog = map[uint32]*Entry{}
 	s.writer.persisted = map[uint32]marker{}
 	s.horizons.Store(&map[uint32]int64{})
@@ -69,7 +79,7 @@ func Open(opts Options) (*Store, error) {
 
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          orderedFS{s.opts.FS},
+		FS:                          orderfs.Wrap(s.opts.FS),
 		Cache:                       s.opts.Cache,
 		Comparer:                    newComparer(),
 		Merger:                      newMerger(s.horizonOf),
@@ -109,6 +119,10 @@ func (s *Store) pebbleOptions() *pebble.Options {
 }
 
 func (s *Store) backgroundError(err error) {
+	select {
+	case s.trouble <- struct{}{}:
+	default:
+	}
 	s.opts.Logger.Warn("counter state: flush or compaction failed, trying again", "dir", s.opts.Dir, "err", err)
 	if s.opts.Events.Failed != nil {
 		s.opts.Events.Failed(err)
@@ -244,8 +258,8 @@ func (s *Store) housekeeping() error {
 		}
 	}
 	now := s.opts.Clock.NowMS()
-	if now-s.flushMS < s.opts.FlushAfter.Milliseconds() {
-		return nil
+	if age := now - s.flushMS; age >= 0 && age < s.opts.FlushAfter.Milliseconds() {
+		return nil // a negative age: the clock was set back
 	}
 	s.flushMS = now
 	if _, err := s.db.AsyncFlush(); err != nil {
@@ -291,11 +305,38 @@ func (s *Store) Close() error {
 		errs = append(errs, l.close())
 	}
 	if s.Err() == nil {
-		errs = append(errs, s.db.Flush())
+		errs = append(errs, s.flushForClose())
 	}
+	s.life.Lock()
+	s.life.ended = true
+	s.life.Unlock()
 	errs = append(errs, s.db.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cannot close counter state in %s: %w", s.opts.Dir, err)
+	}
+	return nil
+}
+
+// closeFlushMax is how long closing waits for a flush. Pebble tries one that fails again for ever, on a full disk for
+// instance, and nothing is lost without it: the log is read again from the marker that is on disk.
+const closeFlushMax = 5 * time.Second
+
+// flushForClose flushes, unless flushes fail. The caller holds writer.
+func (s *Store) flushForClose() error {
+	select {
+	case <-s.trouble: // of long ago
+	default:
+	}
+	done, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(closeFlushMax)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-s.trouble:
+	case <-timer.C:
 	}
 	return nil
 }

@@ -1,4 +1,8 @@
-package state
+// Package orderfs is a file system in which a power cut keeps the name of Pebble's MANIFEST if it keeps what points to it.
+//
+// Pebble creates a new MANIFEST and the marker that names it, and then syncs the folder once. On a file system that keeps names in
+// any order, a power cut between the two would leave a store that names a MANIFEST it does not have.
+package orderfs
 
 import (
 	"errors"
@@ -11,13 +15,13 @@ import (
 // markerPrefix begins the names of the empty files by which Pebble says which MANIFEST is the current one.
 const markerPrefix = "marker."
 
-// orderedFS makes a new MANIFEST's name durable before a marker points to it. Pebble creates both and then syncs the
-// folder once; on a file system that keeps names in any order, a power cut between the two would leave a store that names
-// a MANIFEST it does not have.
-type orderedFS struct{ vfs.FS }
+// Wrap returns fs with that promise.
+func Wrap(fs vfs.FS) vfs.FS { return ordered{fs} }
+
+type ordered struct{ vfs.FS }
 
 // Create implements vfs.FS.
-func (fs orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (fs ordered) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(fs.PathBase(name), markerPrefix) {
 		if err := fs.syncFolder(fs.PathDir(name)); err != nil {
 			return nil, err
@@ -26,7 +30,7 @@ func (fs orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fil
 	return fs.FS.Create(name, category)
 }
 
-func (fs orderedFS) syncFolder(dir string) error {
+func (fs ordered) syncFolder(dir string) error {
 	folder, err := fs.OpenDir(dir)
 	if err != nil {
 		return fmt.Errorf("cannot open folder %s: %w", dir, err)
