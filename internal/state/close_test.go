@@ -1,11 +1,17 @@
 package state
 
 import (
+	"errors"
 	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/weirstream/weir/internal/clock"
 	"github.com/weirstream/weir/internal/slide"
 )
 
@@ -39,5 +45,58 @@ func TestCloseWaitsForOldViews(t *testing.T) {
 	v.release()
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+// What a node tells about itself is told also while an epoch waits for a disk.
+func TestStatsDoNotWaitForAnEpoch(t *testing.T) {
+	s := newBench(t, Options{FS: vfs.NewMem(), Dir: "s"})
+	s.store.writer.Lock() // as Commit holds it
+	stats := s.store.Stats()
+	_, err := s.store.DiskBytes(s.counter.ID)
+	s.store.writer.Unlock()
+	if stats.MemtableBytes == 0 || err != nil {
+		t.Errorf("got %+v, %v; want some", stats, err)
+	}
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.DiskBytes(s.counter.ID); !errors.Is(err, ErrClosed) || s.store.Stats() != (Stats{}) {
+		t.Errorf("got %v, %+v of a closed store; want ErrClosed and nothing", err, s.store.Stats())
+	}
+}
+
+// A disk that takes no table any more does not keep the process from ending.
+func TestCloseOnAFullDisk(t *testing.T) {
+	var full atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	s := newBench(t, Options{FS: fs, Dir: "s"})
+	s.lane.Lock()
+	s.add(1, 1, slide.Entry{TS: 1_700_000_000_000, FP: 1})
+	s.lane.Unlock()
+	s.commit(t)
+	full.Store(true)
+	if err := s.store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A clock that was set back does not keep memtables from being flushed.
+func TestFlushAfterClockWasSetBack(t *testing.T) {
+	var now clock.Manual
+	now.Set(1_700_000_000_000)
+	s := newBench(t, Options{FS: vfs.NewMem(), Dir: "s", Clock: &now})
+	now.Advance(-3_600_000)
+	s.lane.Lock()
+	s.add(1, 1, slide.Entry{TS: 1_700_000_000_000, FP: 1})
+	s.lane.Unlock()
+	s.commit(t)
+	if m := s.store.db.Metrics(); m.MemTable.Count < 2 && m.Flush.Count == 0 {
+		t.Errorf("got %d memtables and no flush; want one that was asked for", m.MemTable.Count)
 	}
 }

@@ -10,11 +10,11 @@ type Stats struct {
 	Levels        int   // read amplification: places where a key may be
 }
 
-// Stats returns what the store takes now.
+// Stats returns what the store takes now. It does not wait for an epoch that is being written.
 func (s *Store) Stats() Stats {
-	s.writer.Lock()
-	defer s.writer.Unlock()
-	if s.writer.closed {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.life.ended {
 		return Stats{}
 	}
 	m := s.db.Metrics()
@@ -26,12 +26,12 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// DiskBytes estimates what one counter takes on disk.
+// DiskBytes estimates what one counter takes on disk. It does not wait for an epoch that is being written.
 func (s *Store) DiskBytes(id uint32) (int64, error) {
-	s.writer.Lock()
-	defer s.writer.Unlock()
-	if err := s.usable(); err != nil {
-		return 0, err
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.life.ended {
+		return 0, ErrClosed
 	}
 	lower, upper := counterBounds(id)
 	bytes, err := s.db.EstimateDiskUsage(lower, upper)
