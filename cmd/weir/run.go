@@ -93,7 +93,7 @@ func loggerOf(cmd *cobra.Command) (*slog.Logger, error) {
 	if err := parsed.UnmarshalText([]byte(level)); err != nil {
 		return nil, &usageError{fmt.Errorf("cannot log at level %q: want debug, info, warn or error", level)}
 	}
-	options := &slog.HandlerOptions{Level: parsed}
+	options := &slog.HandlerOptions{Level: parsed, ReplaceAttr: plainError}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options)), nil
@@ -101,6 +101,15 @@ func loggerOf(cmd *cobra.Command) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
 	}
 	return nil, &usageError{fmt.Errorf("cannot log as %q: want text or json", format)}
+}
+
+// plainError logs an error as its text. slog's text handler would print it with %+v, for which Pebble's errors add the
+// stack of where they were made.
+func plainError(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(err.Error())
+	}
+	return a
 }
 
 // leave returns what ends the process when storage fails for good.
