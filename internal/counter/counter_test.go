@@ -254,6 +254,25 @@ func TestRebuildAfterTrim(t *testing.T) {
 	n.close()
 }
 
+// Retention that comes before the counters run leaves what they have not counted.
+func TestTrimWhileOpening(t *testing.T) {
+	n := newNode(t, testDefinitions()[0])
+	n.openLog()
+	n.append(eventlog.AckDisk, sample{user: "u1", ad: "a1", id: "1", kind: "view", ts: testStart})
+	n.must(n.log.Close(context.Background())) // in tables from now on
+	n.openLog()
+	n.openSetPaused(n.options(), func(*Set) {
+		n.clock.Advance(2 * time.Hour.Milliseconds())
+		n.must(n.log.Trim(n.clock.NowMS()))
+	})
+	var a Answer
+	n.lookup("pair", []string{"u1", "a1"}, testStart, &a)
+	if w := a.Windows[0]; w.Count != 1 || !w.Exact || a.CompleteSince != slide.CompleteAlways {
+		t.Errorf("got %+v; want the one event, exactly", a)
+	}
+	n.close()
+}
+
 func TestDefinitionsAreChecked(t *testing.T) {
 	good := testDefinitions()[0]
 	for name, spoil := range map[string]func(*Definition){

@@ -39,6 +39,7 @@ type partition struct {
 // openPartition opens the state of a partition and reconciles its catalog with the plans.
 func openPartition(o *Options, stream Stream, index int, dir string, plans []*plan) (p *partition, err error) {
 	p = &partition{opts: o, stream: stream.Name, index: index, log: stream.Log.Partition(index), shares: map[string]*share{}}
+	p.log.Hold(0) // until run knows what has been counted: retention works already
 	p.store, err = state.Open(state.Options{
 		FS: o.FS, Dir: dir, Cache: o.Cache, MemtableBytes: o.MemtableBytes, DeltaBytes: o.deltaBytes(len(plans)),
 		LookupBytes: o.LookupBytes, CompactionsMax: o.CompactionsMax, FlushAfter: o.FlushAfter, Clock: o.Clock,
