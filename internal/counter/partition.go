@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirstream/weir/internal/eventlog"
 	"github.com/weirstream/weir/internal/invariant"
+	"github.com/weirstream/weir/internal/path"
 	"github.com/weirstream/weir/internal/state"
 )
 
@@ -138,7 +139,7 @@ func (p *partition) openShare(plan *plan, entry state.Entry, known bool, f event
 	}
 	limits := p.opts.Limits
 	limits.DedupIDs = plan.def.DedupIDs
-	s := &share{plan: plan, entry: entry, start: f.First}
+	s := &share{plan: plan, entry: entry, finder: path.NewFinder(plan.key), start: f.First}
 	if s.state, err = p.store.Counter(entry, limits); err != nil {
 		return nil, err
 	}

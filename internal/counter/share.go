@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirstream/weir/internal/event"
+	"github.com/weirstream/weir/internal/path"
 	"github.com/weirstream/weir/internal/predicate"
 	"github.com/weirstream/weir/internal/slide"
 	"github.com/weirstream/weir/internal/state"
@@ -13,10 +14,11 @@ import (
 
 // share is one counter's part in one partition.
 type share struct {
-	plan  *plan
-	entry state.Entry
-	state *state.Counter
-	where *predicate.Predicate // this goroutine's own
+	plan   *plan
+	entry  state.Entry
+	state  *state.Counter
+	where  *predicate.Predicate // this goroutine's own
+	finder *path.Finder         // of the key's parts; likewise
 
 	live  atomic.Bool
 	start int64        // where building began
@@ -105,9 +107,10 @@ func (s *share) matches(e *event.Event) bool {
 // appendKey appends the event's key for a share to b.keys. false: the event has none.
 func (b *batch) appendKey(s *share) bool {
 	b.keys = state.AppendCounterID(b.keys, s.entry.ID)
+	s.finder.Find(&b.event)
 	for i := range s.plan.key {
 		ok := false
-		b.part, ok = s.plan.key[i].AppendKeyPart(b.part[:0], &b.event)
+		b.part, ok = s.finder.AppendKeyPart(b.part[:0], i, &b.event)
 		// A local key that is not what the event was routed by would be looked for in another partition.
 		lost := i == 0 && s.plan.local && !bytes.Equal(b.part, b.event.Segment)
 		if !ok || lost || len(b.part) > state.KeyPartBytesMax {

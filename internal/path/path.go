@@ -196,6 +196,10 @@ func (p Path) AppendKeyPart(dst []byte, e *event.Event) (out []byte, ok bool) {
 		return strconv.AppendInt(dst, e.Time, 10), true
 	}
 	raw, kind := p.Raw(e, nil)
+	return appendKeyPart(dst, raw, kind)
+}
+
+func appendKeyPart(dst, raw []byte, kind Kind) (out []byte, ok bool) {
 	switch kind {
 	case Text, Bool:
 		return append(dst, raw...), true
