@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -42,16 +44,14 @@ func runDisk(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := sendSparse(ctx, node, *keys, *perKey); err != nil {
+	err = sendSparse(ctx, node, *keys, *perKey)
+	if err == nil {
+		err = waitCompacted(ctx, node)
+	}
+	defer os.RemoveAll(node.dir)
+	if err = errors.Join(err, node.end()); err != nil {
 		return err
 	}
-	if err := waitCompacted(ctx, node); err != nil {
-		return err
-	}
-	if err := node.end(); err != nil {
-		return err
-	}
-	defer node.stop()
 	state, log := folderBytes(filepath.Join(node.dir, "data", "counters")), folderBytes(filepath.Join(node.dir, "data", "streams"))
 	events := float64(*keys * *perKey)
 	printMachine("ack disk; measured after an orderly end")
