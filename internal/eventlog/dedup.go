@@ -23,6 +23,7 @@ type dedup struct {
 
 	head, tail int64 // offsets remembered
 	newest     int64 // highest arrival pushed, in ms
+	recent     int64 // the same, but that it starts again where the clock was set back: what age is relative to
 	blocks     []*dedupBlock
 	spare      *dedupBlock // one block that was emptied
 	tables     []dedupTable
@@ -147,6 +148,9 @@ func (d *dedup) push(hash event.Hash, arrival, offset int64) {
 		d.reset(offset)
 	}
 	d.newest = max(d.newest, arrival)
+	if d.recent = max(d.recent, arrival); d.recent-arrival > dedupSlackMS {
+		d.recent = arrival
+	}
 	for d.tail-d.head >= d.max || d.tail > d.head && d.expired(d.head) {
 		d.pop()
 	}
@@ -169,12 +173,12 @@ func (d *dedup) reset(next int64) {
 	if block := &d.blocks[d.tail/dedupBlockIDs%int64(len(d.blocks))]; *block != nil {
 		d.recycle(block)
 	}
-	d.head, d.tail, d.newest = next, next, 0
+	d.head, d.tail, d.newest, d.recent = next, next, 0, 0
 }
 
 func (d *dedup) expired(offset int64) bool {
 	block, place := d.at(offset)
-	return int64(int32(uint32(d.newest)-block.arrivals[place])) > d.window+dedupSlackMS
+	return int64(int32(uint32(d.recent)-block.arrivals[place])) > d.window+dedupSlackMS
 }
 
 func (d *dedup) pop() {

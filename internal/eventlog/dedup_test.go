@@ -81,6 +81,20 @@ func TestDedupLongSilence(t *testing.T) {
 	}
 }
 
+// A clock that was an hour ahead and was set back does not make the ids that come after it look old.
+func TestDedupAfterClockWasSetBack(t *testing.T) {
+	d := newDedup(10*60_000, 3, 0)
+	for i, arrival := range []int64{testNow, testNow + hourMS, testNow + 1, testNow + 2, testNow + 3, testNow + 4} {
+		d.push(hashNumber(i), arrival, int64(i))
+	}
+	for i := range 3 {
+		want := int64(3 + i)
+		if offset, ok := d.lookup(hashNumber(3+i), testNow+5); !ok || offset != want {
+			t.Errorf("id %d: got %d, %v; want it remembered at %d", 3+i, offset, ok, want)
+		}
+	}
+}
+
 func TestDedupSteadyStateAllocatesNothing(t *testing.T) {
 	d := newDedup(1<<28, 50_000, 0)
 	n := int64(0)
