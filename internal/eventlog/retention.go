@@ -26,7 +26,7 @@ func (l *Log) retain() {
 }
 
 // Trim removes the events that arrived longer than the retention before nowMS, in whole frames, oldest first, as far
-// as they are warm and not held. The log calls it by itself.
+// as they are warm and not held; what is not warm becomes so for the next time. The log calls it by itself.
 func (l *Log) Trim(nowMS int64) error {
 	if l.opts.Retention <= 0 {
 		return nil
@@ -46,9 +46,18 @@ func (p *Partition) trimBefore(cutoffMS int64) error {
 		return *failure
 	}
 	first := p.first()
-	mark, err := p.expired(first, min(p.warm.Load(), p.hold.Load()), cutoffMS)
-	if err != nil || mark.First <= first {
+	warm, hold := p.warm.Load(), p.hold.Load()
+	mark, err := p.expired(first, min(warm, hold), cutoffMS)
+	if err != nil {
 		return err
+	}
+	if mark.First == warm && warm < hold {
+		if err := p.flushExpired(mark, min(p.durable.load(), hold), cutoffMS); err != nil {
+			return err
+		}
+	}
+	if mark.First <= first {
+		return nil
 	}
 	batch := p.db.NewBatch()
 	defer batch.Close()
@@ -66,6 +75,19 @@ func (p *Partition) trimBefore(cutoffMS int64) error {
 	p.count.trims.Add(1)
 	if p.log.opts.Events.Trimmed != nil {
 		p.log.opts.Events.Trimmed(p.index, mark.First)
+	}
+	return nil
+}
+
+// flushExpired makes what has expired beyond warm, where mark ends, warm for the next trim: a stream with few events would
+// keep them until a write buffer is full.
+func (p *Partition) flushExpired(mark trimMark, end, cutoffMS int64) error {
+	beyond, err := p.expired(mark.First, end, cutoffMS)
+	if err != nil || beyond.First <= mark.First {
+		return err
+	}
+	if _, err := p.db.AsyncFlush(); err != nil {
+		return fmt.Errorf("cannot flush what has expired: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -144,6 +145,37 @@ func TestRetentionStopsAtWarm(t *testing.T) {
 	}
 	if first := l.Partition(0).Frontiers().First; first != 0 {
 		t.Fatalf("first %d; want 0: nothing was warm", first)
+	}
+}
+
+// A stream that would not fill a write buffer in years loses its old events all the same.
+func TestRetentionOfAQuietStream(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Partitions, o.Retention = 1, time.Hour
+	l := mustOpen(t, o)
+	defer mustClose(t, l)
+	mustAppend(t, l, AckDisk, numbered(1), numbered(2))
+	p := l.Partition(0)
+	trim := func(now int64) {
+		t.Helper()
+		if err := l.Trim(now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trim(testNow) // nothing has expired
+	if m := p.db.Metrics(); m.Flush.Count != 0 || m.MemTable.Count != 1 {
+		t.Fatalf("got %d flushes, %d write buffers; want no flush", m.Flush.Count, m.MemTable.Count)
+	}
+	trim(testNow + 1000*hourMS)
+	if m := p.db.Metrics(); m.Flush.Count == 0 && m.MemTable.Count < 2 {
+		t.Fatalf("got no flush of what has expired")
+	}
+	for p.Frontiers().Warm < 2 {
+		runtime.Gosched()
+	}
+	trim(testNow + 1000*hourMS)
+	if first := p.Frontiers().First; first != 2 {
+		t.Errorf("first %d; want 2", first)
 	}
 }
 
