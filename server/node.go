@@ -77,11 +77,14 @@ func newNode(opts Options, budget config.Budget) *node {
 // open opens logs and counters and returns once the counters have caught up with the logs.
 func (n *node) open(ctx context.Context) (err error) {
 	limitMemory(n.budget)
-	n.cache = state.NewCache(n.budget.BlockCache)
+	// Pebble takes its write buffers out of the cache's size: without their share here, blocks would get what is left.
+	n.cache = state.NewCache(n.budget.BlockCache + n.budget.Memtables)
 	e := &engine{byName: map[string]*stream{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, closeEngine(e))
+			stop, cancel := context.WithTimeout(context.Background(), stopWait)
+			defer cancel()
+			err = errors.Join(err, closeEngine(stop, e))
 			n.cache.Unref()
 		}
 	}()
@@ -198,24 +201,22 @@ func (n *node) fail(err error) {
 	}
 }
 
-// close finishes what was taken: the counters write their last epoch, the logs make durable what is queued.
-func (n *node) close() error {
+// close finishes what was taken: the counters write their last epoch, the logs make durable what is queued until ctx ends.
+func (n *node) close(ctx context.Context) error {
 	e := n.opened.Load()
 	if e == nil {
 		return nil
 	}
-	err := closeEngine(e)
+	err := closeEngine(ctx, e)
 	n.cache.Unref()
 	return err
 }
 
-func closeEngine(e *engine) error {
+func closeEngine(ctx context.Context, e *engine) error {
 	var errs []error
 	if e.counters != nil {
 		errs = append(errs, e.counters.Close())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-	defer cancel()
 	for _, s := range e.streams {
 		errs = append(errs, s.Log.Close(ctx))
 	}
@@ -233,9 +234,16 @@ func (n *node) status() (status string, ok bool) {
 	return "ready", true
 }
 
-// limitMemory tells the collector how much of memory is its own: all but what lies outside its heap.
-func limitMemory(b config.Budget) {
-	debug.SetMemoryLimit(b.Total - b.Rings - b.DeltaTables - b.LookupCache - runtimeSlack(b))
+// limitMemory tells the collector how much of memory is its own.
+func limitMemory(b config.Budget) { debug.SetMemoryLimit(heapLimit(b)) }
+
+// heapLimit is what of memory is Go's: all but what is mapped, and what Pebble allocates in C where it can.
+func heapLimit(b config.Budget) int64 {
+	limit := b.Total - b.Rings - b.DeltaTables - b.LookupCache - runtimeSlack(b)
+	if pebbleOutsideHeap {
+		limit -= b.BlockCache + b.Memtables
+	}
+	return limit
 }
 
 // runtimeSlackShare of memory is left for what the runtime's own figure does not show: mapped files, thread stacks, the

@@ -24,11 +24,12 @@ import (
 	"github.com/weirstream/weir/internal/resp"
 )
 
-// drainWait bounds how long requests in flight may take once the node was told to stop.
-const drainWait = 8 * time.Second
-
-// closeWait bounds how long the logs may take to make durable what is queued, after the requests ended.
-const closeWait = 10 * time.Second
+// The end of a node takes stopWait at most, and of that the requests in flight drainWait: whoever started the node, such
+// as systemd or Kubernetes, is told 10 s. What the requests leave of it is the logs', to make durable what is queued.
+const (
+	stopWait  = 9500 * time.Millisecond
+	drainWait = 6 * time.Second
+)
 
 // Options configures a node. Config and Fatal are required; zero fields take the defaults behind them.
 type Options struct {
@@ -88,8 +89,10 @@ func Run(ctx context.Context, opts Options) error {
 	n.ready.Store(false)
 	n.draining.Store(true)
 	close(n.drain)
-	s.shutdown()
-	return errors.Join(ignoreCanceled(ctx, err), n.close())
+	stop, cancel := context.WithTimeout(context.Background(), stopWait)
+	defer cancel()
+	s.shutdown(stop)
+	return errors.Join(ignoreCanceled(ctx, err), n.close(stop))
 }
 
 // ignoreCanceled drops the error of a start that was interrupted by the order to stop.
@@ -184,8 +187,8 @@ func (s *servers) addresses() Addresses {
 }
 
 // shutdown lets requests in flight finish, for a while.
-func (s *servers) shutdown() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+func (s *servers) shutdown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainWait)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
