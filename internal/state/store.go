@@ -100,6 +100,10 @@ func (s *Store) pebbleOptions() *pebble.Options {
 				}
 			},
 			BackgroundError: s.backgroundError,
+			// Whoever met it gets the error. Pebble's default would end the process.
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				s.opts.Logger.Error("counter state: corrupt file", "path", info.Path, "err", info.Details)
+			},
 		},
 	}
 	o.Experimental.FileCacheShards = 1
