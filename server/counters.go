@@ -34,7 +34,7 @@ func (n *node) openCounters(e *engine) (*counter.Set, error) {
 	}
 	partitions := 0
 	for _, s := range e.streams {
-		stream := counter.Stream{Name: s.Name, Log: s.Log, Segment: s.Segment}
+		stream := counter.Stream{Name: s.Name, Log: s.Log, Segment: s.Segment, AheadMS: max(s.Rules.Skew, 1)}
 		opts.Streams = append(opts.Streams, stream)
 		if counted[s.Name] {
 			partitions += s.Log.Partitions()

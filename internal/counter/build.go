@@ -20,7 +20,7 @@ func (p *partition) build(ctx context.Context, shares []*share) error {
 	if err != nil {
 		return err
 	}
-	f := &feeder{log: p.log, lane: lane, shares: shares}
+	f := &feeder{log: p.log, lane: lane, shares: shares, ahead: p.ahead}
 	defer f.close() //nolint:errcheck // a reader that is not used any more
 	committed := next
 	f.waitRoom = func(context.Context) error {

@@ -273,6 +273,34 @@ func TestTrimWhileOpening(t *testing.T) {
 	n.close()
 }
 
+// An event from far in the future, on a stream that accepts such ones, counts at its time and makes nobody late.
+func TestFutureEventsDoNotMoveTheHorizon(t *testing.T) {
+	const year = 365 * 24 * 3_600_000
+	for name, ids := range map[string][]string{"first": {"far", "1", "2"}, "between": {"1", "far", "2"}} {
+		n := newNode(t, testDefinitions()[0])
+		n.openLog()
+		o := n.options()
+		o.Streams[0].AheadMS = 300_000
+		n.openSetPaused(o, func(*Set) {})
+		for _, id := range ids {
+			s := sample{user: "u1", ad: "a1", id: id, kind: "view", ts: testStart}
+			if id == "far" {
+				s.ts += year
+			}
+			n.append(eventlog.AckDisk, s)
+		}
+		n.must(n.set.WaitCaughtUp(context.Background()))
+		for asOf, want := range map[int64]int64{testStart: 2, testStart + year - 1: 0, testStart + year: 1} {
+			var a Answer
+			n.lookup("pair", []string{"u1", "a1"}, asOf, &a)
+			if w := a.Windows[2]; w.Count != want || !w.Exact || a.CompleteSince != slide.CompleteAlways {
+				t.Errorf("%s, at %d: got %+v; want %d, exactly", name, asOf-testStart, a, want)
+			}
+		}
+		n.close()
+	}
+}
+
 func TestDefinitionsAreChecked(t *testing.T) {
 	good := testDefinitions()[0]
 	for name, spoil := range map[string]func(*Definition){

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
+	"github.com/weirstream/weir/internal/event"
 	"github.com/weirstream/weir/internal/eventlog"
 	"github.com/weirstream/weir/internal/state"
 )
@@ -14,6 +16,7 @@ type feeder struct {
 	log    *eventlog.Partition
 	lane   *state.Lane
 	shares []*share
+	ahead  int64 // Stream.AheadMS
 	reader *eventlog.Reader
 	batch  batch
 
@@ -100,7 +103,7 @@ func (f *feeder) feed(ctx context.Context, frame eventlog.Frame) error {
 			if records, err = b.event.Decode(records); err != nil {
 				return fmt.Errorf("cannot count the event at offset %d: %w", offset, err)
 			}
-			b.add(f.shares, offset)
+			b.add(f.shares, offset, f.latest(&b.event))
 			offset++
 		}
 		if err := f.apply(ctx, offset); err != nil {
@@ -108,6 +111,14 @@ func (f *feeder) feed(ctx context.Context, frame eventlog.Frame) error {
 		}
 	}
 	return nil
+}
+
+// latest returns the largest time of e that horizons follow.
+func (f *feeder) latest(e *event.Event) int64 {
+	if latest := e.Arrival + f.ahead; f.ahead > 0 && latest > e.Arrival {
+		return latest
+	}
+	return math.MaxInt64
 }
 
 // apply adds the batch, whose events end at offset next, to the lane.
@@ -129,7 +140,7 @@ func (f *feeder) apply(ctx context.Context, next int64) error {
 		if a.offset < a.share.state.Next() {
 			continue // counted before a restart; the others of the lane are behind
 		}
-		if a.share.state.Accept(a.entry.TS) {
+		if a.accepted() {
 			f.lane.Add(a.hash, key, a.entry)
 			a.share.counted.Add(1)
 		} else {

@@ -29,6 +29,7 @@ type Stream struct {
 	Name    string
 	Log     *eventlog.Log
 	Segment string // the path that the stream is partitioned by; empty: the partitionkey attribute, else the id
+	AheadMS int64  // an event further ahead of its arrival, in ms, counts but moves no horizon; 0: every event does
 }
 
 // Options configures a Set. Zero fields take the defaults that stand behind them.

@@ -21,6 +21,7 @@ type partition struct {
 	stream string
 	index  int
 	log    *eventlog.Partition
+	ahead  int64 // Stream.AheadMS
 	store  *state.Store
 	lane   *state.Lane // of the live shares
 	shares map[string]*share
@@ -39,7 +40,7 @@ type partition struct {
 
 // openPartition opens the state of a partition and reconciles its catalog with the plans.
 func openPartition(o *Options, stream Stream, index int, dir string, plans []*plan) (p *partition, err error) {
-	p = &partition{opts: o, stream: stream.Name, index: index, log: stream.Log.Partition(index), shares: map[string]*share{}}
+	p = &partition{opts: o, stream: stream.Name, index: index, log: stream.Log.Partition(index), ahead: stream.AheadMS, shares: map[string]*share{}}
 	p.log.Hold(0) // until run knows what has been counted: retention works already
 	p.store, err = state.Open(state.Options{
 		FS: o.FS, Dir: dir, Cache: o.Cache, MemtableBytes: o.MemtableBytes, DeltaBytes: o.deltaBytes(len(plans)),
@@ -107,7 +108,7 @@ func (p *partition) openShares(plans []*plan) error {
 		return err
 	}
 	p.lane = lane
-	p.live = feeder{log: p.log, lane: lane, shares: live, waitRoom: lane.WaitRoom, applied: p.waiters.moved}
+	p.live = feeder{log: p.log, lane: lane, shares: live, ahead: p.ahead, waitRoom: lane.WaitRoom, applied: p.waiters.moved}
 	p.waiters.moved(next)
 	return nil
 }

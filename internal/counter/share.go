@@ -44,8 +44,17 @@ type arrival struct {
 	share  *share
 	offset int64
 	hash   uint64
-	keyEnd int // of its key in batch.keys
+	keyEnd int   // of its key in batch.keys
+	latest int64 // the largest ts that H follows
 	entry  slide.Entry
+}
+
+// accepted takes the arrival's time in and says whether its counter counts it. The caller holds the lane.
+func (a *arrival) accepted() bool {
+	if a.entry.TS > a.latest {
+		return a.share.state.AcceptAhead(a.entry.TS, a.latest)
+	}
+	return a.share.state.Accept(a.entry.TS)
 }
 
 // Bounds of one batch: how long the lane is locked at a time.
@@ -66,8 +75,9 @@ func (b *batch) reset() { b.keys, b.arrivals = b.keys[:0], b.arrivals[:0] }
 
 func (b *batch) full() bool { return len(b.keys) >= batchBytesMax }
 
-// add works out under which keys shares count the event that was decoded into b.event.
-func (b *batch) add(shares []*share, offset int64) {
+// add works out under which keys shares count the event that was decoded into b.event. Horizons follow its time up to
+// latest.
+func (b *batch) add(shares []*share, offset, latest int64) {
 	hashed := false
 	var fp uint64
 	for _, s := range shares {
@@ -84,6 +94,7 @@ func (b *batch) add(shares []*share, offset int64) {
 			offset: offset,
 			hash:   state.HashKey(b.keys[start:]),
 			keyEnd: len(b.keys),
+			latest: latest,
 			entry:  slide.Entry{TS: b.event.Time, FP: fp},
 		})
 	}

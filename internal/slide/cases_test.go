@@ -186,6 +186,35 @@ func TestHorizonCases(t *testing.T) {
 	}
 }
 
+// TestHorizonAhead: an event from the future counts, H does not follow it, and what H passes later is known to be gone.
+func TestHorizonAhead(t *testing.T) {
+	const far = 10_000_000
+	h := NewHorizon(60_000, 40_000)
+	for _, s := range []struct {
+		ts     int64
+		ahead  bool
+		accept bool
+		h      int64
+		since  int64
+	}{
+		{far, true, true, 100_000, CompleteAlways}, // the first of all: H follows latest, 200,000
+		{150_000, false, true, 100_000, CompleteAlways},
+		{far, true, true, 100_000, CompleteAlways},
+		{far + 200_000, false, true, far + 100_000, far + 100_001},
+		{far + 100_000, true, false, far + 100_000, far + 100_001}, // the node's clock is behind: late all the same
+	} {
+		got := false
+		if s.ahead {
+			got = h.AcceptAhead(s.ts, 200_000)
+		} else {
+			got = h.Accept(s.ts)
+		}
+		if got != s.accept || h.H() != s.h || h.CompleteSince(NoHorizon) != s.since {
+			t.Errorf("ts %d = %t, H %d, complete since %d; want %+v", s.ts, got, h.H(), h.CompleteSince(NoHorizon), s)
+		}
+	}
+}
+
 // TestCompleteWindow: a window is complete as long as it holds no instant before complete-since.
 func TestCompleteWindow(t *testing.T) {
 	value := AppendOperand(nil, []Entry{{TS: 5000, FP: 1}}, false)

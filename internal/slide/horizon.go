@@ -10,7 +10,7 @@ import (
 // everything. It is event time only, a pure function of a prefix of the log; apart from Late and from what arrives
 // beyond Span, the order of events does not matter.
 type Horizon struct {
-	Newest int64 // largest accepted ts; valid if Seen
+	Newest int64 // largest accepted ts that H follows; valid if Seen
 	Oldest int64 // smallest ts ever seen, accepted or late; valid if Seen
 	Seen   bool
 	Late   int64 // events that were not accepted
@@ -45,6 +45,20 @@ func (h *Horizon) Accept(ts int64) bool {
 		return false
 	}
 	h.Newest = max(h.Newest, ts)
+	return true
+}
+
+// AcceptAhead is Accept for an event that claims to come from the future, ts > latest: it counts, but H does not follow it,
+// or one wrong clock would make everybody else late. Where it is the first event, H follows latest.
+func (h *Horizon) AcceptAhead(ts, latest int64) bool {
+	if !h.Seen {
+		return h.Accept(latest)
+	}
+	h.Oldest = min(h.Oldest, ts)
+	if ts <= h.H() {
+		h.Late++
+		return false
+	}
 	return true
 }
 

@@ -23,14 +23,22 @@ type Counter struct {
 func (m *marker) h() int64 { return max(m.horizon.H(), m.floor) }
 
 // Accept takes an event's ts in and says whether the counter counts it. The caller holds the lane.
-func (c *Counter) Accept(ts int64) bool {
-	if ts <= c.floor && c.floor != slide.NoHorizon {
-		// Below a floor that the horizon itself no longer knows of; it takes note of the time without taking the event.
-		c.horizon.Late++
-		c.horizon.Oldest = min(c.horizon.Oldest, ts)
+func (c *Counter) Accept(ts int64) bool { return !c.belowFloor(ts) && c.horizon.Accept(ts) }
+
+// AcceptAhead is Accept for an event with ts > latest, the most that H believes.
+func (c *Counter) AcceptAhead(ts, latest int64) bool {
+	return !c.belowFloor(ts) && c.horizon.AcceptAhead(ts, latest)
+}
+
+// belowFloor says that ts lies below a floor that the horizon itself no longer knows of; it takes note of the time
+// without taking the event.
+func (c *Counter) belowFloor(ts int64) bool {
+	if ts > c.floor || c.floor == slide.NoHorizon {
 		return false
 	}
-	return c.horizon.Accept(ts)
+	c.horizon.Late++
+	c.horizon.Oldest = min(c.horizon.Oldest, ts)
+	return true
 }
 
 // Next returns the offset of the first event that c has not taken. The caller holds the lane.
@@ -40,7 +48,7 @@ func (c *Counter) Next() int64 { return c.next }
 type Standing struct {
 	Next          int64 // offset of the first event that is not in it
 	H             int64 // lateness horizon; slide.NoHorizon before the first event
-	Newest        int64 // largest accepted ts, if Seen
+	Newest        int64 // largest accepted ts that H follows, if Seen
 	Seen          bool
 	Late          int64 // events that were too late
 	CompleteSince int64 // slide.CompleteAlways if it holds everything
