@@ -139,6 +139,7 @@ type pacedLoad struct {
 	rate    float64 // events/s
 	batch   int
 	clients int
+	first   int // number of the first client; loads of one node need clients of their own, or they send the same ids
 
 	mu struct {
 		sync.Mutex
@@ -169,7 +170,7 @@ func (l *pacedLoad) run(ctx context.Context, node *process) error {
 	var clients sync.WaitGroup
 	for i := range l.clients {
 		clients.Go(func() {
-			if err := l.send(ctx, node, i); err != nil && ctx.Err() == nil {
+			if err := l.send(ctx, node, l.first+i); err != nil && ctx.Err() == nil {
 				cancel(err)
 			}
 		})
@@ -186,7 +187,7 @@ func (l *pacedLoad) send(ctx context.Context, node *process, client int) error {
 	sender := newNDJSONSender(node.http, "impressions")
 	interval := time.Duration(float64(time.Second) * float64(l.batch*l.clients) / l.rate)
 	var body []byte
-	for due := time.Now().Add(interval * time.Duration(client) / time.Duration(l.clients)); ctx.Err() == nil; due = due.Add(interval) {
+	for due := time.Now().Add(interval * time.Duration(client-l.first) / time.Duration(l.clients)); ctx.Err() == nil; due = due.Add(interval) {
 		if wait := time.Until(due); wait > 0 {
 			time.Sleep(wait)
 		}

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
 )
+
+// surgeClients send the load, in each phase others.
+const surgeClients = 4
 
 // runSurge watches the node's resident memory while ten times the usual load arrives, and after.
 func runSurge(ctx context.Context, args []string) error {
@@ -32,18 +36,18 @@ func runSurge(ctx context.Context, args []string) error {
 	fmt.Printf("node:       memory %d MiB; counter: user x ad over 1m, 1h, 1d, 7d; Zipf users\n", *memory)
 	fmt.Printf("%-8s %12s %12s %12s %12s %12s %14s\n", "phase", "wanted/s", "events/s", "ack p50 ms", "ack p99 ms", "RSS MiB", "RSS max MiB")
 	highest := int64(0)
-	for _, phase := range []struct {
+	for i, phase := range []struct {
 		name string
 		rate float64
 		time time.Duration
 	}{{"before", *usual, *calm}, {"surge", *usual * *factor, *surge}, {"after", *usual, *calm}} {
-		paced := &pacedLoad{rate: phase.rate, batch: 500, clients: 4}
+		paced := &pacedLoad{rate: phase.rate, batch: 500, clients: surgeClients, first: i * surgeClients}
 		phaseCtx, cancel := context.WithTimeout(ctx, phase.time)
 		start := time.Now()
 		err := paced.run(phaseCtx, node)
 		cancel()
-		if err != nil && ctx.Err() != nil {
-			return err
+		if !errors.Is(err, context.DeadlineExceeded) { // the end of the phase
+			return errors.Join(err, ctx.Err())
 		}
 		took := time.Since(start)
 		acks := paced.reset()
