@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -354,4 +355,56 @@ func TestSwappedFolders(t *testing.T) {
 	if _, err := Open(o); !errors.Is(err, ErrCorrupt) {
 		t.Fatalf("swapped folders: %v", err)
 	}
+}
+
+// What a stream had is not begun anew where a partition's folder, or the file that makes it a store, is gone.
+func TestLostPartition(t *testing.T) {
+	for _, lost := range []string{"p0001", "p0001/marker.manifest.*", "p0001/marker.*"} {
+		o := testOptions(vfs.Default)
+		o.Dir = t.TempDir()
+		l := mustOpen(t, o)
+		mustAppend(t, l, AckDisk, numberedRange(0, 500)...)
+		flushAll(t, l)
+		mustClose(t, l)
+		paths, err := filepath.Glob(filepath.Join(o.Dir, lost))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v %v", lost, paths, err)
+		}
+		for _, path := range paths {
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := tablesOf(t, o.Dir)
+		if l, err := Open(o); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: got %v; want %v", lost, err, ErrCorrupt)
+			if err == nil {
+				mustClose(t, l)
+			}
+		}
+		if after := tablesOf(t, o.Dir); !slices.Equal(before, after) {
+			t.Errorf("%s: got tables %v; want all of %v", lost, after, before)
+		}
+	}
+}
+
+// A start that was interrupted before all partitions were made goes on with the next one.
+func TestInterruptedFirstStart(t *testing.T) {
+	o := testOptions(vfs.Default)
+	o.Dir = t.TempDir()
+	mustClose(t, mustOpen(t, o))
+	if err := errors.Join(os.Remove(filepath.Join(o.Dir, streamFile)), os.RemoveAll(filepath.Join(o.Dir, "p0001"))); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, mustOpen(t, o))
+	mustClose(t, mustOpen(t, o))
+}
+
+func tablesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "p*", "*.sst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
 }

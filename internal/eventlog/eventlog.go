@@ -97,7 +97,8 @@ func Open(o Options) (_ *Log, err error) {
 	if err := l.occupy(); err != nil {
 		return nil, err
 	}
-	if err := settleStream(&o); err != nil {
+	fresh, err := checkStream(&o)
+	if err != nil {
 		return nil, err
 	}
 	if o.Cache == nil {
@@ -107,11 +108,16 @@ func Open(o Options) (_ *Log, err error) {
 	l.guard = newGuard(&l.opts)
 	fs := vfs.OnDiskFull(o.FS, l.guard.emergency)
 	for i := range o.Partitions {
-		p, err := openPartition(l, i, fs)
+		p, err := openPartition(l, i, fs, fresh)
 		if err != nil {
 			return nil, fmt.Errorf("cannot open stream %s, partition %d: %w", o.Stream, i, err)
 		}
 		l.partitions = append(l.partitions, p)
+	}
+	if fresh {
+		if err := storeStream(&o); err != nil {
+			return nil, err
+		}
 	}
 	l.start()
 	return l, nil

@@ -44,15 +44,19 @@ type Partition struct {
 	writer appender // of the appender alone
 }
 
-// openPartition opens and recovers partition index. The appender does not run yet.
-func openPartition(l *Log, index int, fs vfs.FS) (p *Partition, err error) {
+// openPartition opens and recovers partition index, which it makes only if the stream is fresh. The appender does not run
+// yet.
+func openPartition(l *Log, index int, fs vfs.FS, fresh bool) (p *Partition, err error) {
 	p = &Partition{log: l, index: index, flushed: make(chan struct{}, 1)}
 	p.queue.wake = make(chan struct{}, 1)
 	p.queue.bytesMax = max(l.opts.QueueBytesMax/int64(l.opts.Partitions), 1)
 	p.hold.Store(math.MaxInt64)
 	dir := l.opts.FS.PathJoin(l.opts.Dir, fmt.Sprintf("p%0*d", partitionDirWidth, index))
-	db, err := openStore(&l.opts, fs, dir, p.noteFlush, p.fatal)
+	db, err := openStore(&l.opts, fs, dir, fresh, p.noteFlush, p.fatal)
 	if err != nil {
+		if errors.Is(err, pebble.ErrDBDoesNotExist) {
+			return nil, fmt.Errorf("%w: folder %s is missing or lost its marker files: the stream has stored events there", ErrCorrupt, dir)
+		}
 		if pebble.IsCorruptionError(err) {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}

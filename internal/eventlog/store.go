@@ -24,8 +24,9 @@ const (
 	maxOpenFilesEach = 256
 )
 
-// openStore opens the Pebble instance of one partition. flushed is called when a write buffer has become a file.
-func openStore(o *Options, fs vfs.FS, dir string, flushed func(), fatal func(error)) (*pebble.DB, error) {
+// openStore opens the Pebble instance of one partition, or makes it if fresh: in a folder without its markers Pebble would
+// begin anew, and remove the tables that it finds. flushed is called when a write buffer has become a file.
+func openStore(o *Options, fs vfs.FS, dir string, fresh bool, flushed func(), fatal func(error)) (*pebble.DB, error) {
 	logger := &storeLogger{log: o.Logger.With("dir", dir), fatal: fatal}
 	po := &pebble.Options{
 		FS:                          orderfs.Wrap(fs),
@@ -40,6 +41,7 @@ func openStore(o *Options, fs vfs.FS, dir string, flushed func(), fatal func(err
 		CompactionConcurrencyRange:  func() (int, int) { return 1, o.CompactionsMax },
 		BlockPropertyCollectors:     []func() pebble.BlockPropertyCollector{newTimeCollector},
 		EventListener:               storeEvents(logger, flushed),
+		ErrorIfNotExists:            !fresh,
 	}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockBytes

@@ -58,34 +58,44 @@ func parseStreamMeta(src []byte) (m streamMeta, err error) {
 	return m, nil
 }
 
-// settleStream compares the stream with the one that is stored, or stores it where none is.
-func settleStream(o *Options) error {
-	want := streamMeta{Version: streamFileVersion, Stream: o.Stream, Partitions: o.Partitions, Segment: o.Segment}
+// checkStream compares the stream with the one that is stored. fresh: none is.
+func checkStream(o *Options) (fresh bool, err error) {
+	want := metaOf(o)
 	path := o.FS.PathJoin(o.Dir, streamFile)
 	stored, err := readSmallFile(o.FS, path)
 	if oserror.IsNotExist(err) {
-		body, err := want.encode()
-		if err != nil {
-			return err
-		}
-		return writeFileAtomic(o.FS, o.Dir, streamFileTmp, streamFile, body)
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", path, err)
+		return false, fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	got, err := parseStreamMeta(stored)
 	switch {
 	case errors.Is(err, ErrUnknownFormat):
-		return fmt.Errorf("cannot read %s: %w", path, err)
+		return false, fmt.Errorf("cannot read %s: %w", path, err)
 	case err != nil:
-		return fmt.Errorf("cannot read %s: %w: %w", path, ErrCorrupt, err)
+		return false, fmt.Errorf("cannot read %s: %w: %w", path, ErrCorrupt, err)
 	case got.Partitions != want.Partitions:
-		return &StreamChanged{Stream: o.Stream, What: "partitions",
+		return false, &StreamChanged{Stream: o.Stream, What: "partitions",
 			Stored: strconv.Itoa(got.Partitions), Wanted: strconv.Itoa(want.Partitions)}
 	case got.Segment != want.Segment:
-		return &StreamChanged{Stream: o.Stream, What: "segment", Stored: got.Segment, Wanted: want.Segment}
+		return false, &StreamChanged{Stream: o.Stream, What: "segment", Stored: got.Segment, Wanted: want.Segment}
 	}
-	return nil
+	return false, nil
+}
+
+// storeStream stores what checkStream compares. It is for after the partitions were made: where the file is, they are too,
+// and one that is missing was lost.
+func storeStream(o *Options) error {
+	body, err := metaOf(o).encode()
+	if err != nil {
+		return err
+	}
+	return writeFileAtomic(o.FS, o.Dir, streamFileTmp, streamFile, body)
+}
+
+func metaOf(o *Options) streamMeta {
+	return streamMeta{Version: streamFileVersion, Stream: o.Stream, Partitions: o.Partitions, Segment: o.Segment}
 }
 
 func readSmallFile(fs vfs.FS, path string) (body []byte, err error) {
