@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/weirstream/weir/internal/api"
@@ -70,7 +69,7 @@ func Run(ctx context.Context, opts Options) error {
 		s.close()
 		return err
 	}
-	unlock, err := lockFolder(opts.Config.Data)
+	unlock, err := takeFolder(opts.Config.Data)
 	if err != nil {
 		s.close()
 		return err
@@ -225,12 +224,4 @@ func metricsOf(n *node, version string, logger *slog.Logger) *metrics.Metrics {
 		CounterPartitions: n.metricCounterPartitions,
 		Node:              n.metricNode,
 	}})
-}
-
-// lockFolder makes folder and takes it for this process.
-func lockFolder(folder string) (unlock func(), err error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the data folder: %w", err)
-	}
-	return flockFolder(folder)
 }
