@@ -16,6 +16,10 @@ const (
 	batchBytesMax  = 4 << 20   // bytes of their arguments in one append
 	clientNameMax  = 128       // bytes of a connection's name and of a library's
 	nameBytesMax   = 32        // of a command's name
+
+	// bufferSpaceRetry is what a client is told to wait whose command finds no memory. The rest of the command cannot be read
+	// then, so the connection ends.
+	bufferSpaceRetry = time.Second
 )
 
 // conn is one connection. It is served by a goroutine of its own or by the server's loop, and whichever does owns
@@ -129,7 +133,7 @@ func (c *conn) serve() (settled bool) {
 		}
 		if err := c.in.fill(); err != nil {
 			if errors.Is(err, errBufferSpace) {
-				c.fail("ERR", err.Error())
+				c.failWith(&BusyError{RetryAfter: bufferSpaceRetry})
 				_ = c.flush()
 			}
 			return false

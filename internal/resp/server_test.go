@@ -264,6 +264,30 @@ func TestBufferSpaceIsShared(t *testing.T) {
 	}
 }
 
+// TestNoBufferSpaceIsBusy has two clients hold unfinished commands that do not fit together: one of them is told to come back,
+// as where the stream itself has too much to do.
+func TestNoBufferSpaceIsBusy(t *testing.T) {
+	most := roundUp(1000 + commandOverheadBytes)
+	s := serve(t, Options{Backend: newMemory(), BulkBytesMax: 1000, BufferBytesMax: int64(most)})
+	unfinished := "*1000\r\n" + strings.Repeat("$900\r\n"+strings.Repeat("y", 900)+"\r\n", 65)
+	replies := make(chan string)
+	for range 2 {
+		c := dial(t, s)
+		c.send(unfinished)
+		go func() {
+			reply, _ := io.ReadAll(c)
+			replies <- string(reply)
+		}()
+	}
+	if got, want := <-replies, "-BUSY retry in 1000 ms\r\n"; got != want && !strings.HasPrefix(want, got) {
+		t.Errorf("got %q; want %q", got, want)
+	}
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	<-replies
+}
+
 // TestSlowClientIsCutOff has a client that sends and never reads: the server must not keep its replies for ever.
 func TestSlowClientIsCutOff(t *testing.T) {
 	s := serve(t, Options{Backend: newMemory(), WriteTimeout: 20 * time.Millisecond})
