@@ -11,7 +11,7 @@ const (
 	bodyBytesMin, bodyBytesMax       = 1 << 10, 1 << 30
 	eventBytesMin, eventBytesMax     = 1 << 10, 64 << 20
 	batchMin, batchMax               = 1, 10_000_000
-	keyPartBytesMin, keyPartBytesMax = 1, 4096
+	keyPartBytesMin, keyPartBytesMax = 1, 256 // a counter's keys have room for no more: state.KeyPartBytesMax
 	connectionsMin, connectionsMax   = 1, 1_000_000
 
 	streamsMax                     = 256
