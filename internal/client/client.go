@@ -75,6 +75,7 @@ type Rejection struct {
 	Field string `json:"field"`
 	Value string `json:"value"`
 	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
 }
 
 // SendNDJSON posts body, CloudEvents of one line each, to stream. Where the node answers that it is busy, it waits as
