@@ -1,7 +1,5 @@
 package event
 
-import "encoding/binary"
-
 // AttrKind is the CloudEvents type of an attribute's value, as far as JSON tells it apart.
 type AttrKind uint8
 
@@ -43,21 +41,4 @@ func (a Attrs) Get(name string) (kind AttrKind, value []byte, ok bool) {
 		}
 		a = rest
 	}
-}
-
-// recordBytesMin is the shortest record that Append writes: it bounds counts read from corrupt bytes.
-const recordBytesMin = 1 + 1 + 1 + 1 + 5
-
-// Count returns the number of records in records, or an error that wraps ErrCorrupt.
-func Count(records []byte) (int, error) {
-	count := 0
-	for len(records) > 0 {
-		length, n := binary.Uvarint(records)
-		if n <= 0 || length > uint64(len(records)-n) || n+int(length) < recordBytesMin {
-			return count, ErrCorrupt
-		}
-		records = records[n+int(length):]
-		count++
-	}
-	return count, nil
 }

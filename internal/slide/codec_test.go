@@ -213,9 +213,7 @@ func decodeAny(value []byte, horizon int64) error {
 		_, _, err := DecodeHorizon(value)
 		return err
 	}
-	_, _, err := NewestTS(value)
-	note(err)
-	_, _, err = LiveAfter(value, horizon)
+	_, _, err := LiveAfter(value, horizon)
 	note(err)
 	_, err = AppendSlices(nil, value)
 	note(err)

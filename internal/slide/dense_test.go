@@ -225,9 +225,6 @@ func TestLifeOfAKey(t *testing.T) {
 	if live, dead, err := LiveAfter(value, 1000+1195*10); live != 4 || dead != 5 || err != nil {
 		t.Fatalf("LiveAfter: %d, %d, %v; want 4, 5", live, dead, err)
 	}
-	if ts, ok, err := NewestTS(value); ts != 1000+1199*10 || !ok || err != nil {
-		t.Fatalf("NewestTS: %d, %t, %v", ts, ok, err)
-	}
 	expect("none is left", fold(1000+1199*10), Delete, false, 0)
 }
 

@@ -1,9 +1,6 @@
 package slide
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "encoding/binary"
 
 // Empty says that value (nil included) holds nothing: the owner may delete the key.
 func Empty(value []byte) bool { return len(value) == 0 || len(value) == 1 && value[0] == kindEmpty }
@@ -27,25 +24,6 @@ func NeedsFold(value []byte, limits Limits) bool {
 	narrow, wide, _, err := cutSetHeader(pending)
 	ids, _ := binary.Uvarint(head[2:])
 	return err != nil || narrow+wide >= limits.pending(int64(ids))
-}
-
-// NewestTS returns the largest ts in value, of a dense key the largest it ever held. ok is false where there is none.
-// A sparse value costs no allocation, here and in LiveAfter.
-func NewestTS(value []byte) (ts int64, ok bool, err error) {
-	if !Dense(value) {
-		c, err := census(value, NoHorizon)
-		return c.newest, c.entries > 0, err
-	}
-	var x index
-	pending, err := x.decode(value)
-	if err != nil {
-		return 0, false, err
-	}
-	c, err := census(pending, NoHorizon)
-	if err != nil {
-		return 0, false, err
-	}
-	return max(c.newest, x.newest), true, nil
 }
 
 // LiveAfter counts what value holds above horizon and at or below it, for a sweeper that decides whether to leave, fold
@@ -81,14 +59,13 @@ func LiveAfter(value []byte, horizon int64) (live, dead int, err error) {
 
 // counted is what census finds in a set.
 type counted struct {
-	entries, live int   // live: above the horizon
-	newest        int64 // math.MinInt64 where there are none
+	entries, live int // live: above the horizon
 }
 
 // census counts the entries of value, a set, without looking at fingerprints.
 func census(value []byte, horizon int64) (counted, error) {
 	narrow, wide, src, err := cutSetHeader(value)
-	c := counted{newest: math.MinInt64}
+	var c counted
 	ok := err == nil && c.section(&src, narrow, narrowBytes, horizon) && c.section(&src, wide, wideBytes, horizon)
 	switch {
 	case err != nil:
@@ -104,7 +81,6 @@ func (c *counted) section(src *[]byte, n, width int, horizon int64) bool {
 		return true
 	}
 	ts, rest, ok := cutBase(*src)
-	c.newest = max(c.newest, ts)
 	for i := 0; ok && i < n; i++ {
 		if i > 0 {
 			ts, rest, ok = cutOlder(ts, rest)
