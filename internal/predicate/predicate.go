@@ -139,6 +139,7 @@ func (p *Predicate) matchSlow(e *event.Event) (match bool, err error) {
 // calls of what is no function.
 type nameCheck struct {
 	used     []*ast.IdentifierNode // that only a let could explain
+	parents  []*ast.IdentifierNode // whose fields are asked for
 	declared map[string]bool       // by let
 	calls    []*ast.CallNode
 }
@@ -151,6 +152,11 @@ func (c *nameCheck) Visit(n *ast.Node) {
 	case *ast.IdentifierNode:
 		if !attribute(n.Value) {
 			c.used = append(c.used, n)
+		}
+	case *ast.MemberNode:
+		_, named := n.Property.(*ast.StringNode)
+		if parent, ok := n.Node.(*ast.IdentifierNode); ok && named && parent.Value != "data" {
+			c.parents = append(c.parents, parent)
 		}
 	case *ast.CallNode:
 		if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != fieldFunction {
@@ -165,6 +171,12 @@ func (c *nameCheck) mistake() *file.Error {
 		if !c.declared[n.Value] {
 			return &file.Error{Location: n.Location(), Message: fmt.Sprintf(
 				"got name %q; want an attribute (a-z and 0-9), or a field of the payload such as data.%s", n.Value, n.Value)}
+		}
+	}
+	for _, n := range c.parents { // an attribute holds no fields, so the whole would be nil for every event
+		if !c.declared[n.Value] {
+			return &file.Error{Location: n.Location(), Message: fmt.Sprintf(
+				"got a field of attribute %q, which has none; want a field of the payload such as data.user", n.Value)}
 		}
 	}
 	for _, n := range c.calls {

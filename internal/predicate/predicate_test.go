@@ -80,6 +80,7 @@ func TestMatch(t *testing.T) {
 		{`data.name matches "^caf"`, yes, false},
 		{`data.ok ? true : false`, yes, false},
 		{`let big_one = data.price; big_one > 3`, yes, false},
+		{`let pair = data.o; pair.k == 1`, yes, false},
 		{`lower(type) == "impression"`, yes, false},
 		{`(data.missing ?? 5) > 3`, yes, false},
 	} {
@@ -126,6 +127,8 @@ func TestMistakes(t *testing.T) {
 		{`keys(data)[0] == "a"`, 1, 1},
 		{`$env.type == "x"`, 1, 1},
 		{`type == "a`, 1, 11},
+		{`type == "a" and datta.x == 3`, 1, 17},
+		{`source["x"] == nil`, 1, 1},
 	} {
 		_, err := Compile(c.in)
 		var e *Error
