@@ -270,7 +270,8 @@ func (p *Parser) store(size int) *refusal {
 		return &refusal{code: CodeIDTooLong, field: "id", value: cut(e.ID),
 			message: fmt.Sprintf("cannot take the event: got an id of %d bytes; want at most %d", len(e.ID), event.IDBytesMax)}
 	case len(e.Type) == 0:
-		return &refusal{code: CodeMissingType, field: "type", message: "cannot take the event: got no type; want a string that is not empty"}
+		return &refusal{code: CodeMissingType, field: "type", message: "cannot take the event: got no type; want a string that is not empty",
+			hint: "a type says what happened, such as \"click\""}
 	}
 	if r := p.findSegment(); r != nil {
 		return r
