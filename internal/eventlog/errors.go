@@ -68,7 +68,7 @@ type StreamChanged struct {
 }
 
 func (c *StreamChanged) Error() string {
-	return fmt.Sprintf("cannot open stream %s: %s changed: got %s; want %s, which its stored events were routed by",
+	return fmt.Sprintf("cannot open stream %s: %s changed: got %s; want %s, which its stored events were routed by (set it back, or name a new stream)",
 		c.Stream, c.What, c.Wanted, c.Stored)
 }
 
