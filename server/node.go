@@ -184,7 +184,8 @@ func (n *node) logEvents(name string) eventlog.Listener {
 		DiskFull: func(full bool) {
 			if full {
 				n.diskFull.Add(1)
-				n.logger.Error("disk is full: events are refused until space returns", "stream", name, "folder", n.cfg.Data)
+				n.logger.Error("disk is full: events are refused until more than the reserve is free", "reserve_bytes", eventlog.DiskReserveDefault,
+					"stream", name, "folder", n.cfg.Data)
 				return
 			}
 			n.diskFull.Add(-1)

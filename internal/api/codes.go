@@ -53,7 +53,7 @@ func requestCodes() []Code {
 		{cloudevents.CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "The Content-Type is not one of the four that carry events.", "application/x-ndjson, application/cloudevents+json, application/cloudevents-batch+json, or ce- headers."},
 		{codeUnsupportedCode, http.StatusUnsupportedMediaType, "The Content-Encoding is not known.", "Send the body as it is, or as gzip or zstd."},
 		{codeOverloaded, http.StatusTooManyRequests, "The stream's queue, or the memory for bodies, is full. Nothing was stored.", "Send the same request again after Retry-After."},
-		{codeDiskFull, http.StatusTooManyRequests, "The node's disk is full. Nothing was stored.", "Make room or shorten retention; the node goes on by itself."},
+		{codeDiskFull, http.StatusTooManyRequests, "The node's disk is full: what is free, 256 MiB at most, stays in reserve. Nothing was stored.", "Make room or shorten retention; the node goes on by itself."},
 		{codeConnections, http.StatusTooManyRequests, "The node has as many connections as limits.connections. The connection is closed.", "Use one connection for many requests."},
 		{codeInternal, http.StatusInternalServerError, "The node failed. Its log says why.", "Report it with the log's lines."},
 		{codeNotReady, http.StatusServiceUnavailable, "The node is recovering, restoring or draining: value says which.", "Send again after Retry-After; /readyz is 200 when it is ready."},

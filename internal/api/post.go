@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -117,7 +118,8 @@ func (h *Handler) notAppended(c *call, stream *Stream, err error) *failure {
 	case errors.Is(err, eventlog.ErrDiskFull):
 		h.overloaded(stream.Name, "disk")
 		return &failure{status: http.StatusTooManyRequests, code: codeDiskFull, field: "stream", value: stream.Name, retryAfter: diskFullRetry,
-			message: "the node's disk is full", hint: "nothing of this request was stored: make room or shorten retention; the node goes on by itself"}
+			message: fmt.Sprintf("the node's disk is full: less than %d MiB are free, which stay in reserve", eventlog.DiskReserveDefault>>20),
+			hint:    "nothing of this request was stored: make room or shorten retention; the node goes on by itself"}
 	case errors.Is(err, eventlog.ErrClosed):
 		return notReady("draining")
 	case errors.Is(err, context.Canceled) && c.r.Context().Err() != nil:

@@ -15,6 +15,9 @@ import (
 	"github.com/weirstream/weir/internal/ring"
 )
 
+// DiskReserveDefault is how many bytes of the disk stay free where Options does not say it.
+const DiskReserveDefault = 256 << 20
+
 // Defaults and bounds of Options.
 const (
 	retentionDefault    = 8 * 24 * time.Hour
@@ -28,7 +31,6 @@ const (
 	eventBytesDefault   = 1 << 20
 	memtableDefault     = 16 << 20
 	memtableMin         = 256 << 10
-	diskReserveDefault  = 256 << 20
 	ballastBytesDefault = 64 << 20
 	cacheBytesDefault   = 32 << 20
 	partitionsMax       = 4096
@@ -115,7 +117,7 @@ func (o Options) withDefaults() Options {
 	orInt64(&o.RingBytes, ringBytesDefault)
 	orInt64(&o.QueueBytesMax, queueBytesDefault)
 	orInt64(&o.MemtableBytes, memtableDefault)
-	orInt64(&o.DiskReserve, diskReserveDefault)
+	orInt64(&o.DiskReserve, DiskReserveDefault)
 	orInt64(&o.BallastBytes, ballastBytesDefault)
 	if o.DedupMaxIDs == 0 {
 		o.DedupMaxIDs = dedupMaxIDsDefault
