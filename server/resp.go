@@ -24,7 +24,7 @@ func newRESP(n *node, opts Options) (*resp.Server, error) {
 	limits := opts.Config.Limits
 	return resp.New(resp.Options{
 		Backend: respBackend{n}, Logger: opts.Logger, Version: opts.Version,
-		ConnectionsMax: limits.Connections, BulkBytesMax: int(limits.EventBytes), BufferBytesMax: n.budget.Bodies,
+		ConnectionsMax: limits.Connections, BulkBytesMax: int(limits.EventBytes), BufferBytesMax: n.budget.Commands,
 	})
 }
 

@@ -16,6 +16,8 @@ type Budget struct {
 	RecentIDs int64
 	// Bodies are the request bodies in flight, until they are answered.
 	Bodies int64
+	// Commands are the unfinished commands that all RESP connections hold, beyond a small buffer of each.
+	Commands int64
 	// Queues are the records that wait for their partition's next commit, of all streams, which share them equally.
 	Queues int64
 	// BlockCache is the one Pebble cache that all logs and counters share.
@@ -38,8 +40,12 @@ const (
 	bodiesShare    = 16
 	bodiesMinCount = 2 // the largest body can arrive while another is being answered
 	queuesShare    = 16
-	heapShare      = 8
-	heapBytesMin   = 64 << 20
+	commandsShare  = 32
+	// commandsMinCount of the largest command fit, with commandBytesBeside for its other arguments and the room for growth.
+	commandsMinCount   = 2
+	commandBytesBeside = 1 << 20
+	heapShare          = 8
+	heapBytesMin       = 64 << 20
 
 	// recentIDBytes is what one remembered id takes: a fingerprint, an offset and an arrival in a hash table and a
 	// queue, with the table half empty at worst.
@@ -92,11 +98,12 @@ func (c *Config) Divide() (Budget, error) {
 		b.RecentIDs += c.Streams[i].Dedup.bytes()
 	}
 	b.Bodies = max(c.Limits.BodyBytes*bodiesMinCount, c.MemoryBytes/bodiesShare)
+	b.Commands = max((c.Limits.EventBytes+c.Limits.EventBytes/4+commandBytesBeside)*commandsMinCount, c.MemoryBytes/commandsShare)
 	b.Queues = max(c.Limits.BodyBytes*int64(len(c.Streams)), c.MemoryBytes/queuesShare) // a whole body can wait
 	heap := max(heapBytesMin, c.MemoryBytes/heapShare)
 
 	needs := c.flexibleNeeds(b.Instances)
-	rest := c.MemoryBytes - b.Rings - b.RecentIDs - b.Bodies - b.Queues - heap - needs.sum()
+	rest := c.MemoryBytes - b.Rings - b.RecentIDs - b.Bodies - b.Commands - b.Queues - heap - needs.sum()
 	if rest < 0 {
 		return b, ErrBudget
 	}
@@ -108,7 +115,7 @@ func (c *Config) Divide() (Budget, error) {
 	}
 	b.BlockCache = needs.block + rest*blockCacheWeight/weights
 	b.Memtables = needs.memtables + rest*memtablesWeight/weights
-	b.Heap = b.Total - b.Rings - b.RecentIDs - b.Bodies - b.Queues - b.BlockCache - b.Memtables - b.DeltaTables - b.LookupCache
+	b.Heap = b.Total - b.Rings - b.RecentIDs - b.Bodies - b.Commands - b.Queues - b.BlockCache - b.Memtables - b.DeltaTables - b.LookupCache
 	return b, nil
 }
 

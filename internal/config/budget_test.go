@@ -9,7 +9,7 @@ import (
 )
 
 func (b Budget) sum() int64 {
-	return b.Rings + b.RecentIDs + b.Bodies + b.Queues + b.BlockCache + b.Memtables + b.DeltaTables + b.LookupCache + b.Heap
+	return b.Rings + b.RecentIDs + b.Bodies + b.Commands + b.Queues + b.BlockCache + b.Memtables + b.DeltaTables + b.LookupCache + b.Heap
 }
 
 func TestDefaultFitsItsMemory(t *testing.T) {
@@ -18,7 +18,7 @@ func TestDefaultFitsItsMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Budget{
-		Total: 1 << 30, Rings: 256 << 20, RecentIDs: 64_000_000, Bodies: 64 << 20, Queues: 64 << 20,
+		Total: 1 << 30, Rings: 256 << 20, RecentIDs: 64_000_000, Bodies: 64 << 20, Commands: 32 << 20, Queues: 64 << 20,
 		BlockCache: b.BlockCache, Memtables: b.Memtables, Instances: 4, Heap: 128 << 20,
 	}
 	if b != want || b.sum() != b.Total || b.BlockCache < 128<<20 || b.Memtables < 128<<20 {
