@@ -10,9 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/weirstream/weir/internal/api"
@@ -132,11 +134,24 @@ func (s *servers) listen(cfg *config.Config) error {
 		}
 		listener, err := net.Listen("tcp", l.addr)
 		if err != nil {
-			return fmt.Errorf("cannot listen on %s (%s): %w; is another node running there? choose another address with %s", l.addr, l.setting, err, l.setting)
+			return fmt.Errorf("cannot listen on %s (%s): %w; %s", l.addr, l.setting, err, listenCure(err))
 		}
 		*l.into = listener
 	}
 	return nil
+}
+
+// listenCure says what helps against err, the failure to listen on an address.
+func listenCure(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "is another node running there? stop it, or choose another port"
+	case errors.Is(err, fs.ErrPermission):
+		return "ports below 1024 are for root: choose a higher one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine has no such address"
+	}
+	return "choose another address"
 }
 
 // serve starts a goroutine for every listener; shutdown ends them.
