@@ -184,7 +184,7 @@ func (h *Handler) find(r *http.Request) (*route, string) {
 func (h *Handler) unknownRoute(r *http.Request) *failure {
 	paths := make([]string, 0, len(h.routes))
 	for i := range h.routes {
-		paths = append(paths, h.routes[i].path)
+		paths = append(paths, strings.ReplaceAll(h.routes[i].path, variable, "NAME"))
 	}
 	return &failure{status: http.StatusNotFound, code: codeNotFound, field: "path", value: r.URL.Path,
 		message: "there is nothing at this path", hint: hintOf(r.URL.Path, "path", paths)}
