@@ -15,8 +15,8 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## run a node with generated ad traffic on a temporary folder
-	$(GO) run ./cmd/weir demo
+demo: build ## run a node with generated ad traffic on a temporary folder
+	bin/weir demo
 
 .PHONY: build
 build: ## build bin/weir

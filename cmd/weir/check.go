@@ -61,7 +61,15 @@ func check(cmd *cobra.Command, file string) error {
 		return err
 	}
 	printMistakes(cmd.OutOrStdout(), "warning: ", file, warnings)
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is right: %d streams, %d counters, memory %s\n",
-		file, len(cfg.Streams), len(cfg.Counters), config.FormatSize(cfg.MemoryBytes))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is right: %s, %s, memory %s\n",
+		file, several(len(cfg.Streams), "stream"), several(len(cfg.Counters), "counter"), config.FormatSize(cfg.MemoryBytes))
 	return err
+}
+
+// several is a number of things, such as "1 stream" or "3 streams".
+func several(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -206,14 +206,15 @@ func (d *demo) explain(ctx context.Context) error {
 	if base := "http://" + d.addresses.HTTP; base != defaultServer {
 		server = " --server " + base
 	}
+	weir := os.Args[0] // as it was called: there need not be a weir on the PATH
 	_, err := fmt.Fprintf(d.out, `
 Look:      http://%[1]s
-Try:       weir count seen u%[2]d a%[3]d%[5]s
-           weir count ad a%[3]d%[5]s
-           weir tail impressions --segment u%[2]d%[5]s
+Try:       %[6]s count seen u%[2]d a%[3]d%[5]s
+           %[6]s count ad a%[3]d%[5]s
+           %[6]s tail impressions --segment u%[2]d%[5]s
            curl 'http://%[1]s/v1/counters/seen?key=u%[2]d&key=a%[3]d'
            redis-cli -p %[4]s HGETALL seen:u%[2]d:a%[3]d
 Stop:      Ctrl-C
-`, d.addresses.HTTP, event.User, event.Ad, port, server)
+`, d.addresses.HTTP, event.User, event.Ad, port, server, weir)
 	return err
 }

@@ -47,6 +47,9 @@ func newSend() *cobra.Command {
 			}
 			ack, _ := cmd.Flags().GetString("ack")
 			size, _ := cmd.Flags().GetInt("batch")
+			if ack != "" && ack != "memory" && ack != "disk" {
+				return &usageError{fmt.Errorf("cannot send with --ack %q: want memory or disk", ack)}
+			}
 			if size < 1 {
 				return &usageError{fmt.Errorf("cannot send batches of %d events: want 1 or more", size)}
 			}
@@ -119,7 +122,11 @@ func (s *sender) flush(ctx context.Context) error {
 	}
 	result, err := s.client.SendNDJSON(ctx, s.stream, s.ack, s.batch.Bytes())
 	if err != nil {
-		return fmt.Errorf("cannot send lines %d to %d: %w", s.places[0], s.places[len(s.places)-1], err)
+		first, last := s.places[0], s.places[len(s.places)-1]
+		if first == last {
+			return fmt.Errorf("cannot send line %d: %w", first, err)
+		}
+		return fmt.Errorf("cannot send lines %d to %d: %w", first, last, err)
 	}
 	s.total.Accepted += result.Accepted
 	s.total.Duplicates += result.Duplicates
