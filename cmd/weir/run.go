@@ -30,6 +30,9 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := boundConnections(cfg, logger); err != nil {
+				return err
+			}
 			return server.Run(cmd.Context(), server.Options{
 				Config: cfg, Version: version(), Logger: logger, Fatal: leave(logger),
 				Ready: func(a server.Addresses) {
