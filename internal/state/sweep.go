@@ -20,11 +20,15 @@ import (
 // that died.
 
 const (
-	sweepPasses    = 16   // passes while H moves by its span
-	sweepKeysMax   = 2048 // keys looked at in one epoch
-	sweepDeadMax   = 512  // of those, keys deleted or rewritten
-	sweepBytesMax  = 4 << 20
+	sweepPasses    = 16 // passes while H moves by its span
 	sweepStepMinMS = 1
+
+	// What one epoch may spend. Keys die at the rate at which they come, so an epoch of many keys may spend more than an
+	// empty one: with sweepShare, a store where every arrival makes a key holds twice the keys of one span.
+	sweepKeysMin  = 2048     // keys looked at
+	sweepDeadMax  = 16 << 10 // of those, keys deleted or rewritten at most: with more look-ups would notice the publishing
+	sweepBytesMin = 4 << 20
+	sweepShare    = 2 // keys looked at for each key with arrivals
 )
 
 // sweep is where the sweeper is in one counter. The committer owns it.
@@ -52,11 +56,13 @@ func (s *sweep) due(m *marker) bool {
 	return h != slide.NoHorizon && (!s.begun || uint64(h)-uint64(s.last) >= uint64(step))
 }
 
-// sweepKeys spends the epoch's budget on the counters in turn.
+// sweepKeys spends the epoch's budget on the counters, another one first in each epoch: one whose passes follow each other
+// without a pause must not leave nothing to the rest.
 func (l *Lane) sweepKeys(e *frozenEpoch) error {
-	budget := sweepBudget{keys: sweepKeysMax, dead: sweepDeadMax, bytes: sweepBytesMax}
-	for i := range e.counters {
-		st := &e.counters[i]
+	budget := budgetFor(e.stats.Keys)
+	n := uint64(len(e.counters))
+	for i := range n {
+		st := &e.counters[(e.number+i)%n]
 		if sw := &st.counter.sweep; !sw.active && sw.due(&st.marker) {
 			*sw = sweep{active: true, begun: true, last: st.marker.h(), at: AppendCounterID(sw.at[:0], st.counter.ID)}
 		}
@@ -70,6 +76,16 @@ func (l *Lane) sweepKeys(e *frozenEpoch) error {
 }
 
 type sweepBudget struct{ keys, dead, bytes int }
+
+// budgetFor returns what an epoch of so many keys may spend.
+func budgetFor(keys int) sweepBudget {
+	looked := max(sweepShare*keys, sweepKeysMin)
+	return sweepBudget{
+		keys:  looked,
+		dead:  min(looked, sweepDeadMax),
+		bytes: looked / sweepKeysMin * sweepBytesMin,
+	}
+}
 
 func (b *sweepBudget) spent() bool { return b.keys <= 0 || b.dead <= 0 || b.bytes <= 0 }
 

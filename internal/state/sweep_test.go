@@ -113,6 +113,29 @@ func TestChurn(t *testing.T) {
 	})
 }
 
+// Keys die in epochs as large as those in which they came: what is stored stays within a few spans, however many keys an
+// epoch brings.
+func TestChurnOfLargeEpochs(t *testing.T) {
+	const perEpoch, epochsPerSpan, epochs = 3000, 4, 40
+	m := &model{t: t, fs: vfs.NewCrashableMem(), now: 1_000_000_000}
+	for range 2 {
+		m.counters = append(m.counters, &modelCounter{windows: []slide.Window{{Name: "h", Millis: 3_600_000}}})
+	}
+	m.open()
+	for i := range epochs {
+		m.now += 3_600_000 / epochsPerSpan
+		for j := range 2 * perEpoch {
+			m.log = append(m.log, modelEvent{counter: j % 2, key: i*perEpoch + j/2, entry: slide.Entry{TS: m.now, FP: uint64(j)}})
+		}
+		m.catchUp()
+		m.commit()
+	}
+	if roots, _ := m.stored(); roots > 3*2*perEpoch*epochsPerSpan {
+		t.Errorf("got %d keys of %d; want at most three spans of them, %d", roots, 2*perEpoch*epochs, 3*2*perEpoch*epochsPerSpan)
+	}
+	m.must(m.store.Close())
+}
+
 // Few remembered ids: answers of dense keys may be brackets, and must be true ones.
 func TestModelForgets(t *testing.T) {
 	eachSeed(t, 6, func(t *testing.T, r *rand.Rand) {
