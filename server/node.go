@@ -247,8 +247,11 @@ func heapLimit(b config.Budget) int64 {
 	return limit
 }
 
-// runtimeSlackShare of memory is left for what the runtime's own figure does not show: mapped files, thread stacks, the
-// binary.
-const runtimeSlackShare = 16
+// What the runtime's own figure does not show: the binary and its mapped files, thread stacks, and what C's malloc keeps
+// of what was freed, which grows with the rest.
+const (
+	programBytes      = 32 << 20
+	runtimeSlackShare = 16
+)
 
-func runtimeSlack(b config.Budget) int64 { return b.Total / runtimeSlackShare }
+func runtimeSlack(b config.Budget) int64 { return programBytes + b.Total/runtimeSlackShare }
