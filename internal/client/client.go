@@ -52,7 +52,11 @@ type APIError struct {
 }
 
 func (e *APIError) Error() string {
-	s := e.Message + " (" + e.Code + ")"
+	s := e.Message
+	if e.Value != "" && !strings.Contains(s, e.Value) {
+		s += fmt.Sprintf(": got %s %q", e.Field, e.Value)
+	}
+	s += " (" + e.Code + ")"
 	if e.Hint != "" {
 		s += "\n  " + e.Hint
 	}
