@@ -63,7 +63,6 @@ func owners() []owner {
 		{"github.com/prometheus/", []string{"internal/metrics", "internal/api"}, "report through a struct of functions that metrics subscribes to"},
 		{"github.com/goccy/go-yaml", []string{"internal/config"}, "read settings from config.Config"},
 		{"github.com/expr-lang/expr", []string{"internal/predicate"}, "go through predicate"},
-		{"github.com/tidwall/redcon", []string{"internal/resp"}, "go through resp"},
 		{"github.com/spf13/cobra", []string{"cmd/weir"}, "keep commands in cmd/weir"},
 	}
 }

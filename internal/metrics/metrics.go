@@ -58,7 +58,7 @@ func New(opts Options) *Metrics {
 	m.overloads = counts("weir_overload_total", "Requests refused for overload: the queue, the memory for bodies or the disk was full.", "stream", "reason")
 	m.refused = counts("weir_connections_refused_total", "Connections refused because limits.connections was reached.", "listener")
 	m.fsyncs = histogram("weir_fsync_seconds", "How long fsyncs of a stream's log took.", prometheus.ExponentialBuckets(50e-6, 2, 16), "stream")
-	m.lookups = histogram("weir_lookup_seconds", "How long look-ups of a counter took.", prometheus.ExponentialBuckets(2e-6, 2, 18), "counter")
+	m.lookups = histogram("weir_lookup_seconds", "How long look-ups of a counter over HTTP took.", prometheus.ExponentialBuckets(2e-6, 2, 18), "counter")
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with what this node runs.",
 		ConstLabels: prometheus.Labels{"version": opts.Version, "goversion": runtime.Version()}})
 	build.Set(1)
@@ -95,7 +95,7 @@ func (m *Metrics) Overloaded(stream, reason string) {
 	m.overloads.WithLabelValues(stream, reason).Inc()
 }
 
-// ConnectionRefused counts one connection too many on a listener: http or resp.
+// ConnectionRefused counts one connection too many on a listener.
 func (m *Metrics) ConnectionRefused(listener string) { m.refused.WithLabelValues(listener).Inc() }
 
 // Fsync counts one fsync of a stream's log.
@@ -103,15 +103,9 @@ func (m *Metrics) Fsync(stream string, took time.Duration) {
 	m.fsyncs.WithLabelValues(stream).Observe(took.Seconds())
 }
 
-// LookedUp counts one look-up. Where many come in a row, take Lookups once instead.
+// LookedUp counts one look-up.
 func (m *Metrics) LookedUp(counter string, took time.Duration) {
 	m.lookups.WithLabelValues(counter).Observe(took.Seconds())
-}
-
-// Lookups returns the function that counts one look-up of counter, without finding its series each time.
-func (m *Metrics) Lookups(counter string) func(took time.Duration) {
-	series := m.lookups.WithLabelValues(counter)
-	return func(took time.Duration) { series.Observe(took.Seconds()) }
 }
 
 // Rejections counts the refused events of one stream.

@@ -74,7 +74,7 @@ func newTestMetrics(t *testing.T) *Metrics {
 	m.ConnectionRefused("http")
 	m.Fsync("clicks", time.Millisecond)
 	m.LookedUp("seen", time.Microsecond)
-	m.Lookups("seen")(time.Microsecond)
+	m.LookedUp("seen", time.Microsecond)
 	rejections := m.Rejections("clicks")
 	rejections.Add("bad_time", 2)
 	rejections.Add("missing_id", 1)
