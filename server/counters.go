@@ -12,7 +12,7 @@ import (
 // openCounters opens the counters of e's streams, within what memory gives them.
 func (n *node) openCounters(e *engine) (*counter.Set, error) {
 	opts := counter.Options{
-		Dir: filepath.Join(n.cfg.Data, countersFolder), Cache: n.cache, MemtableBytes: int(n.memtableBytes()),
+		Dir: filepath.Join(n.cfg.Data, countersFolder), Cache: n.cache,
 		Epoch: counterEpoch, Clock: n.clock, Logger: n.logger, Fatal: n.fatal, Events: counter.Listener{
 			Built: func(name string, partition int) {
 				n.logger.Info("counter is built", "counter", name, "partition", partition)
@@ -41,6 +41,7 @@ func (n *node) openCounters(e *engine) (*counter.Set, error) {
 		}
 	}
 	if partitions > 0 {
+		opts.MemtableBytes = int(n.counterMemtableBytes(partitions))
 		opts.DeltaBytes = int(n.budget.DeltaTables / int64(partitions) / deltaTables)
 		opts.LookupBytes = int(n.budget.LookupCache / int64(partitions))
 	}
@@ -62,4 +63,4 @@ const deltaTables = 4
 // counterEpoch is how long arrivals gather before they become a batch, unless a delta table fills up before. Look-ups
 // see them at once and a crash reads the log again, so nothing waits for an epoch; and the more keys one sorted batch
 // holds, the less each of them costs.
-const counterEpoch = time.Second
+const counterEpoch = 2 * time.Second

@@ -123,7 +123,7 @@ func (n *node) openStream(s *config.Stream) (*stream, error) {
 		DedupMaxIDs:   max(s.Dedup.MaxIDs/s.Partitions, 1),
 		QueueBytesMax: n.budget.Queues / int64(len(n.cfg.Streams)),
 		EventBytesMax: int(n.cfg.Limits.EventBytes) + recordSlackBytes,
-		MemtableBytes: n.memtableBytes(),
+		MemtableBytes: n.logMemtableBytes(),
 		Cache:         n.cache,
 		Clock:         n.clock,
 		Logger:        n.logger,
@@ -143,8 +143,20 @@ func (n *node) openStream(s *config.Stream) (*stream, error) {
 // recordSlackBytes is what the attributes that Weir derives add to an event's own bytes.
 const recordSlackBytes = 64 << 10
 
-// memtableBytes is the write buffer of one Pebble instance: one is filled while another is flushed.
-func (n *node) memtableBytes() int64 { return n.budget.Memtables / int64(n.budget.Instances) / 2 }
+// logMemtableShare of what an instance has for write buffers is what a log's gets: its files are moved and never merged,
+// so a larger buffer would save it nothing. The counters' get the rest.
+const logMemtableShare = 2
+
+// logMemtableBytes is the write buffer of one log: one is filled while another is flushed.
+func (n *node) logMemtableBytes() int64 {
+	return n.budget.Memtables / int64(n.budget.Instances) / 2 / logMemtableShare
+}
+
+// counterMemtableBytes is the write buffer of the counters of one of the given number of partitions.
+func (n *node) counterMemtableBytes(partitions int) int64 {
+	logs := n.logMemtableBytes() * int64(n.budget.Instances-partitions)
+	return (n.budget.Memtables/2 - logs) / int64(partitions)
+}
 
 // orNone turns a window of 0, which means none in the configuration, into the log's word for it.
 func orNone(d time.Duration) time.Duration {

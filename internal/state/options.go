@@ -117,9 +117,9 @@ const (
 	blockBytes          = 8 << 10
 	tableBytesFirst     = 4 << 20
 	tableBytesLast      = 64 << 20
-	l0CompactionTrigger = 4
+	l0CompactionTrigger = 10
 	l0StopWrites        = 24
 	openFilesMax        = 512
-	memtablesMax        = 4
+	memtablesMax        = 3
 	syncEveryBytes      = 512 << 10
 )
