@@ -114,10 +114,7 @@ func (l *Lane) Room(keys, keyBytes int) bool {
 
 // WaitRoom asks for a commit and returns when there may be room again.
 func (l *Lane) WaitRoom(ctx context.Context) error {
-	select {
-	case l.full <- struct{}{}:
-	default:
-	}
+	l.askCommit()
 	select {
 	case <-l.swapped:
 		return nil
@@ -126,12 +123,27 @@ func (l *Lane) WaitRoom(ctx context.Context) error {
 	}
 }
 
-// Full tells the committer that the loop waits for it.
+// Full tells the committer that the epoch should end early: the loop waits for room, or one key has many arrivals.
 func (l *Lane) Full() <-chan struct{} { return l.full }
 
 // Add takes one accepted event of a counter in. key begins with the counter's id, and hash is its HashKey. The caller
 // holds the lane and has asked for room.
-func (l *Lane) Add(hash uint64, key []byte, arrival slide.Entry) { l.mu.open.add(hash, key, arrival) }
+func (l *Lane) Add(hash uint64, key []byte, arrival slide.Entry) {
+	if l.mu.open.add(hash, key, arrival) == hotArrivals {
+		l.askCommit()
+	}
+}
+
+// hotArrivals of one key end the epoch: a look-up of the key goes through all that wait.
+const hotArrivals = 4096
+
+// askCommit tells the committer not to wait for the end of the epoch.
+func (l *Lane) askCommit() {
+	select {
+	case l.full <- struct{}{}:
+	default: // it has been told
+	}
+}
 
 // Advance says that every event below next was added or skipped. The caller holds the lane.
 func (l *Lane) Advance(next int64) {

@@ -115,8 +115,8 @@ func (t *table) find(hash uint64, key []byte) int {
 	return -1
 }
 
-// add takes one arrival in. The caller has asked for room.
-func (t *table) add(hash uint64, key []byte, arrival slide.Entry) {
+// add takes one arrival in and returns how many the key has. The caller has asked for room.
+func (t *table) add(hash uint64, key []byte, arrival slide.Entry) uint32 {
 	at := t.find(hash, key)
 	if at < 0 {
 		at = t.insert(hash, key)
@@ -126,6 +126,7 @@ func (t *table) add(hash uint64, key []byte, arrival slide.Entry) {
 	t.arriveLen++
 	e.last = uint32(t.arriveLen)
 	e.count++
+	return e.count
 }
 
 func (t *table) insert(hash uint64, key []byte) int {
