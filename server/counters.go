@@ -63,4 +63,4 @@ const deltaTables = 4
 // counterEpoch is how long arrivals gather before they become a batch, unless a delta table fills up before. Look-ups
 // see them at once and a crash reads the log again, so nothing waits for an epoch; and the more keys one sorted batch
 // holds, the less each of them costs.
-const counterEpoch = 2 * time.Second
+const counterEpoch = time.Second

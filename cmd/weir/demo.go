@@ -69,6 +69,7 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	ended := make(chan struct{})
+	shareCores()
 	err = server.Run(ctx, server.Options{Config: cfg, Version: version(), Logger: logger, Fatal: leave(logger), Ready: func(a server.Addresses) {
 		demo := &demo{out: cmd.OutOrStdout(), rate: rate, history: history, addresses: a}
 		go func() {

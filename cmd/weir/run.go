@@ -33,6 +33,7 @@ func newRun() *cobra.Command {
 			if err := boundConnections(cfg, logger); err != nil {
 				return err
 			}
+			shareCores()
 			return server.Run(cmd.Context(), server.Options{
 				Config: cfg, Version: version(), Logger: logger, Fatal: leave(logger),
 				Ready: func(a server.Addresses) {
