@@ -45,6 +45,7 @@ type Handler struct {
 	parsers sync.Pool // *cloudevents.Parser
 	lookups sync.Pool // *lookup
 	buffers sync.Pool // *[]byte
+	turns   turns
 }
 
 // New returns the API of opts.Backend.
@@ -57,7 +58,7 @@ func New(opts Options) *Handler {
 	}
 	h := &Handler{
 		backend: opts.Backend, limits: opts.Limits.withDefaults(), clock: opts.Clock, logger: opts.Logger,
-		events: opts.Events, drain: opts.Drain, guard: newGuard(opts.Hosts),
+		events: opts.Events, drain: opts.Drain, guard: newGuard(opts.Hosts), turns: make(turns, turnsMax),
 	}
 	h.bodies.backend, h.bodies.bytesMax = h.backend, h.limits.BodyBytesMax
 	h.routes = []route{

@@ -22,7 +22,28 @@ const (
 	chunkBytes = 64 << 10
 	// bufferBytesPooled bounds the buffers that are kept: one large event must not cost its size for ever.
 	bufferBytesPooled = 1 << 20
+	// turnsMax is how many replies read at the same time, and so how many frames and chunks are held for clients that are slow
+	// to take them: 64 of at most about 384 KiB. Others wait for their turn; those that follow and have nothing to read
+	// hold nothing.
+	turnsMax = 64
+	// framesPerTurn ends a turn, so that a long reply to a slow client does not keep short ones waiting until its end.
+	framesPerTurn = 16
 )
+
+// turns is the right to read, given to turnsMax replies at a time in the order of their asking.
+type turns chan struct{}
+
+// take waits for a turn. false: ctx ended before.
+func (t turns) take(ctx context.Context) bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t turns) give() { <-t }
 
 // getEvents streams the selected events and, where that was asked for, goes on with those that come.
 func (h *Handler) getEvents(c *call) *failure {
@@ -41,16 +62,8 @@ func (h *Handler) getEvents(c *call) *failure {
 	c.w.liftReadDeadline()
 	ctx, cancel := h.untilDrain(c.r.Context())
 	defer cancel()
-	buffer, ok := h.buffers.Get().(*[]byte)
-	if !ok {
-		buffer = new([]byte)
-	}
-	out := &output{w: c.w, selection: s, log: stream.Log, buffer: (*buffer)[:0], left: s.limit}
-	err := out.run(ctx)
-	if *buffer = out.buffer; cap(*buffer) <= bufferBytesPooled {
-		h.buffers.Put(buffer)
-	}
-	return h.ended(c, stream, s, err)
+	out := &output{w: c.w, selection: s, log: stream.Log, turns: h.turns, buffers: &h.buffers, left: s.limit}
+	return h.ended(c, stream, s, out.run(ctx))
 }
 
 // ended closes the reply with its trailer, or makes plain that it is not whole.
@@ -97,19 +110,18 @@ type output struct {
 	w         *reply
 	selection *selection
 	log       *eventlog.Log
-	buffer    []byte
-	left      int64 // events until the limit
+	turns     turns
+	buffers   *sync.Pool // of *[]byte
+	buffer    []byte     // events that are not written yet; only during a turn
+	left      int64      // events until the limit
 	event     event.Event
 }
 
 // run writes what is stored and, when following, what comes, until the limit, the end of ctx or an error. That ctx
 // ended is no error.
 func (o *output) run(ctx context.Context) error {
-	if err := o.stored(ctx); err != nil {
+	if err := o.stored(ctx); err != nil || !o.selection.follow {
 		return err
-	}
-	if !o.selection.follow {
-		return o.write()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	watch := newWatch(ctx, o.log, o.selection)
@@ -125,7 +137,7 @@ func (o *output) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.write()
+	return nil
 }
 
 // stored writes what each partition holds durably at this moment. The end is read once, or a stream that is written
@@ -134,7 +146,7 @@ func (o *output) stored(ctx context.Context) error {
 	for _, i := range o.selection.partitions {
 		end := o.log.Partition(i).Frontiers().Durable
 		for o.left > 0 && ctx.Err() == nil && o.selection.next[i] < end {
-			err := o.scan(ctx, i, end)
+			err := o.turn(ctx, i, end)
 			if errors.Is(err, eventlog.ErrTrimmed) {
 				first := o.log.Partition(i).Frontiers().First
 				o.selection.next[i] = max(first, o.selection.next[i]+1)
@@ -148,7 +160,29 @@ func (o *output) stored(ctx context.Context) error {
 	return nil
 }
 
-// scan writes the events of partition i that lie below end.
+// turn waits for a turn and writes what it allows of the events of partition i that lie below end.
+func (o *output) turn(ctx context.Context, i int, end int64) error {
+	if !o.turns.take(ctx) {
+		return nil
+	}
+	defer o.turns.give()
+	buffer, ok := o.buffers.Get().(*[]byte)
+	if !ok {
+		buffer = new([]byte)
+	}
+	o.buffer = (*buffer)[:0]
+	err := o.scan(ctx, i, end)
+	if err == nil {
+		err = o.write()
+	}
+	if *buffer = o.buffer; cap(*buffer) <= bufferBytesPooled {
+		o.buffers.Put(buffer)
+	}
+	o.buffer = nil
+	return err
+}
+
+// scan writes the events of partition i that lie below end, as many as a turn allows.
 func (o *output) scan(ctx context.Context, i int, end int64) error {
 	s := o.selection
 	var options eventlog.ScanOptions
@@ -157,7 +191,7 @@ func (o *output) scan(ctx context.Context, i int, end int64) error {
 	}
 	reader := o.log.Partition(i).NewScan(s.next[i], options)
 	defer reader.Close()
-	for ctx.Err() == nil {
+	for frames := 0; frames < framesPerTurn && ctx.Err() == nil; frames++ {
 		frame, ok, err := reader.Next(end)
 		if err != nil {
 			return err
