@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 )
@@ -22,7 +23,8 @@ func TestReadingNeedsATurn(t *testing.T) {
 		}
 		recorder := httptest.NewRecorder()
 		h := n.server.Config.Handler.(*Handler)
-		out := &output{w: &reply{ResponseWriter: recorder}, selection: s, log: n.stream.Log, turns: given, buffers: &h.buffers, left: s.limit}
+		out := &output{
+			w: &reply{ResponseWriter: recorder, control: http.NewResponseController(recorder)}, selection: s, log: n.stream.Log, turns: given, buffers: &h.buffers, left: s.limit}
 		n.must(out.run(ctx))
 		return recorder.Body.String()
 	}
