@@ -223,5 +223,10 @@ func printMachine(durability string) {
 // spread is the minimum, median and maximum of a few figures.
 func spread(figures []float64) (lowest, median, highest float64) {
 	sorted := slices.Sorted(slices.Values(figures))
-	return sorted[0], sorted[len(sorted)/2], sorted[len(sorted)-1]
+	middle := len(sorted) / 2
+	median = sorted[middle]
+	if len(sorted)%2 == 0 {
+		median = (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[0], median, sorted[len(sorted)-1]
 }
