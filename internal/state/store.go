@@ -13,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/weirstream/weir/internal/orderfs"
 	"github.com/weirstream/weir/internal/slide"
@@ -112,8 +111,6 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	o.Experimental.EnableColumnarBlocks = func() bool { return false }
 	// And what is compressible in them every method finds: zstd saves one byte in twelve and costs a tenth of all CPU.
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
-	// A table of the first level is read once or twice before it is merged away.
-	o.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	size := int64(tableBytesFirst)
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = blockBytes
