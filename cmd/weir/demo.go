@@ -66,6 +66,9 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer remove()
+	if err := boundConnections(cfg, logger); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	ended := make(chan struct{})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -92,7 +91,7 @@ func (l *storeLogger) Errorf(format string, args ...any) {
 }
 
 func (l *storeLogger) Fatalf(format string, args ...any) {
-	l.fatal(fmt.Errorf("%s\n%s", fmt.Sprintf(format, args...), debug.Stack()))
+	l.fatal(fmt.Errorf(format, args...))
 }
 
 // timeMapper tells Pebble which source_ts a frame holds.
