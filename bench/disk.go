@@ -16,17 +16,6 @@ import (
 	"time"
 )
 
-// diskSettings is a node whose keys are what the figure is about: 8 bytes and 4 bytes.
-const diskSettings = `memory: 1GiB
-streams:
-  impressions: {partitions: 4, segment: data.user}
-counters:
-  - name: seen
-    stream: impressions
-    key: [data.user, data.ad]
-    windows: [1m, 1h, 1d, 7d]
-`
-
 // runDisk fills sparse counters and measures the counters' folder after the node has ended in order.
 func runDisk(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("disk", flag.ContinueOnError)
@@ -40,7 +29,7 @@ func runDisk(ctx context.Context, args []string) error {
 		return err
 	}
 	defer remove()
-	node, err := startWeir(ctx, binary, diskSettings)
+	node, err := startWeir(ctx, binary, fmt.Sprintf(adSettings, "1GiB"))
 	if err != nil {
 		return err
 	}
