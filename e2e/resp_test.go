@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
+
+	"github.com/weirstream/weir/internal/services"
 )
 
 // TestRedisClients connects with what people use: two client libraries and redis-cli.
@@ -50,13 +51,7 @@ func TestRedisClients(t *testing.T) {
 		}
 	})
 	t.Run("redis-cli", func(t *testing.T) {
-		cli, err := exec.LookPath("redis-cli")
-		if err != nil {
-			if os.Getenv("WEIR_REQUIRE_SERVICES") == "1" {
-				t.Fatal("there is no redis-cli")
-			}
-			t.Skip("SKIPPED: there is no redis-cli")
-		}
+		cli := services.RedisCLI(t)
 		_, port, _ := net.SplitHostPort(n.resp)
 		for _, flag := range []string{"-2", "-3"} {
 			out, err := exec.CommandContext(t.Context(), cli, "-p", port, flag, "HGETALL", "pair:nobody:a").CombinedOutput()

@@ -69,6 +69,12 @@ func RedisBenchmark(t TB) string {
 	return find(t, "", "redis-benchmark")
 }
 
+// RedisCLI returns the path of redis-cli.
+func RedisCLI(t TB) string {
+	t.Helper()
+	return find(t, "", "redis-cli")
+}
+
 // Chromium returns the path of a Chromium or Chrome binary.
 func Chromium(t TB) string {
 	t.Helper()
