@@ -84,7 +84,7 @@ func sendSparse(ctx context.Context, node *process, keys, perKey int) error {
 // how long that may take.
 const (
 	settledShare = 0.001
-	settleTime   = 40 * time.Second // longer than the node waits before it writes a quiet buffer out
+	settleTime   = 65 * time.Second // longer than the node waits before it writes a quiet buffer out, and again before it merges
 	settleWait   = 5 * time.Minute
 )
 

@@ -44,7 +44,7 @@ func runLoaded(ctx context.Context, args []string) error {
 	}
 	defer node.stop()
 	printMachine("ack disk")
-	fmt.Printf("load:       %.0f events/s (HTTP, batches of 500, Zipf users); %.0f look-ups/s of four windows (HGETALL, unpipelined, Zipf users) over %d connections; open loop\n",
+	fmt.Printf("load:       %.0f events/s (HTTP, batches of 500, Zipf users); %.0f look-ups/s of four windows (HGETALL, unpipelined, Zipf users) over %d connections, each with a thread that the kernel prefers; open loop\n",
 		*rate, *lookups, *connections)
 	loadCtx, stopLoad := context.WithCancel(ctx)
 	defer stopLoad()
@@ -112,21 +112,21 @@ func askOnSchedule(ctx context.Context, node *process, rate float64, connections
 	return all, errors.Join(errs...)
 }
 
+// askOne is one connection's questions.
 func askOne(ctx context.Context, node *process, seed uint64, first time.Time, interval, d time.Duration) (*hdrhistogram.Histogram, error) {
-	conn, err := dialRESP(node.resp)
+	asker, err := newAsker(ctx, node.resp)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.close()
+	defer asker.close()
 	h := newLatency()
 	random := rand.New(rand.NewPCG(seed, 1))
 	users := rand.NewZipf(random, benchZipf, 1, 10_000_000-1)
 	for due := first; due.Sub(first) < d && ctx.Err() == nil; due = due.Add(interval) {
-		if wait := time.Until(due); wait > 0 {
-			time.Sleep(wait)
-		}
 		key := fmt.Sprintf("seen:u%08d:a%04d", users.Uint64(), random.IntN(1000))
-		if _, err := conn.do("HGETALL", key); err != nil {
+		command := appendCommand(nil, "HGETALL", key)
+		sleepUntil(due)
+		if err := asker.ask(command, 2*adWindows); err != nil {
 			return h, err
 		}
 		record(h, due)

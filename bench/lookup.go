@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// adWindows is the number of windows of the counter in adSettings.
+const adWindows = 4
+
 // adSettings is the node of most workloads: user x ad over four windows.
 const adSettings = `memory: %s
 streams:

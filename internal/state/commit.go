@@ -89,6 +89,10 @@ func (l *Lane) Commit() (bool, error) {
 		return false, s.fail(fmt.Errorf("cannot commit an epoch: %w", err))
 	}
 	l.publish(e)
+	if e.stats.Arrivals > 0 {
+		s.writer.settling.busyMS = start
+		s.writer.settling.interrupt()
+	}
 	if s.opts.Events.Committed != nil {
 		e.stats.Duration = time.Duration(s.opts.Clock.NowMS()-start) * time.Millisecond
 		s.opts.Events.Committed(e.stats)

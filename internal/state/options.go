@@ -117,7 +117,7 @@ const (
 	blockBytes          = 8 << 10
 	tableBytesFirst     = 4 << 20
 	tableBytesLast      = 64 << 20
-	l0CompactionTrigger = 4 // with 10, ingest gains an eighth, and a store at rest keeps twice its size unmerged
+	l0CompactionTrigger = 10 // with 4, ingest loses a tenth; what that leaves unmerged, a quiet store merges
 	l0StopWrites        = 24
 	openFilesMax        = 512
 	memtablesMax        = 3

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
 
 	"github.com/weirstream/weir/internal/orderfs"
 	"github.com/weirstream/weir/internal/slide"
@@ -37,6 +38,7 @@ type Store struct {
 		catalog   map[uint32]*Entry
 		persisted map[uint32]marker // what a crash would leave of each counter's marker
 		lanes     []*Lane
+		settling  settling
 		closed    bool
 	}
 
@@ -71,6 +73,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	s.db = db
 	s.flushMS = opts.Clock.NowMS()
+	s.writer.settling.busyMS = s.flushMS
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open counter state in %s: %w", opts.Dir, err), db.Close())
 	}
@@ -110,7 +113,12 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	// Columns of keys and values as random as these compress a seventh worse than rows.
 	o.Experimental.EnableColumnarBlocks = func() bool { return false }
 	// And what is compressible in them every method finds: zstd saves one byte in twelve and costs a tenth of all CPU.
-	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	// Level 0 lives too briefly to be worth any.
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+		settings := pebble.DBCompressionFastest
+		settings.Levels[0] = block.NoCompression
+		return settings
+	})
 	size := int64(tableBytesFirst)
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = blockBytes
@@ -241,11 +249,16 @@ func (s *Store) Flush() error {
 	return s.refreshPersisted()
 }
 
-// Compact rewrites everything into the last level: what a test or an operator asks for, never the store itself.
+// Compact rewrites everything into the last level.
 func (s *Store) Compact(ctx context.Context) error {
 	if err := s.Flush(); err != nil {
 		return err
 	}
+	return s.mergeAll(ctx)
+}
+
+// mergeAll moves everything into the last level. It holds nothing.
+func (s *Store) mergeAll(ctx context.Context) error {
 	lower, upper := counterBounds(0)
 	upper = bytes.Repeat([]byte{0xff}, len(upper)+1)
 	if err := s.db.Compact(ctx, lower, upper, false); err != nil {
@@ -269,6 +282,7 @@ func (s *Store) housekeeping() error {
 	if _, err := s.db.AsyncFlush(); err != nil {
 		return fmt.Errorf("cannot start a flush of counter state: %w", err)
 	}
+	s.settle(now)
 	return nil
 }
 
@@ -304,6 +318,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.writer.closed = true
+	s.writer.settling.wait()
 	var errs []error
 	for _, l := range s.writer.lanes {
 		errs = append(errs, l.close())

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+func preferThread() error { return nil }
+
+func sleepThread(d time.Duration) { time.Sleep(d) }
