@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -44,7 +43,7 @@ func runLoaded(ctx context.Context, args []string) error {
 	}
 	defer node.stop()
 	printMachine("ack disk")
-	fmt.Printf("load:       %.0f events/s (HTTP, batches of 500, Zipf users); %.0f look-ups/s of four windows (HGETALL, unpipelined, Zipf users) over %d connections, each with a thread that the kernel prefers; open loop\n",
+	fmt.Printf("load:       %.0f events/s (HTTP, batches of 500, Zipf users); %.0f look-ups/s of four windows (HGETALL, unpipelined, Zipf users) from a process of its own over %d connections; open loop\n",
 		*rate, *lookups, *connections)
 	loadCtx, stopLoad := context.WithCancel(ctx)
 	defer stopLoad()
@@ -57,7 +56,7 @@ func runLoaded(ctx context.Context, args []string) error {
 	paced.reset()
 	before := paced.events()
 	start := time.Now()
-	latency, err := askOnSchedule(ctx, node, *lookups, *connections, *window)
+	latency, err := askApart(ctx, node.resp, *lookups, *connections, *window)
 	if err != nil {
 		return err
 	}
@@ -87,51 +86,6 @@ func newLatency() *hdrhistogram.Histogram {
 // record notes the time since due.
 func record(h *hdrhistogram.Histogram, due time.Time) {
 	_ = h.RecordValue(min(max(time.Since(due).Microseconds(), 1), latencyMicrosMax))
-}
-
-// askOnSchedule looks keys up at the given rate for d and returns how long each took from when it was due.
-func askOnSchedule(ctx context.Context, node *process, rate float64, connections int, d time.Duration) (*hdrhistogram.Histogram, error) {
-	var mu sync.Mutex
-	var errs []error
-	all := newLatency()
-	var askers sync.WaitGroup
-	interval := time.Duration(float64(time.Second) * float64(connections) / rate)
-	start := time.Now()
-	for i := range connections {
-		askers.Go(func() {
-			h, err := askOne(ctx, node, uint64(i), start.Add(interval*time.Duration(i)/time.Duration(connections)), interval, d)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-			if h != nil {
-				all.Merge(h)
-			}
-		})
-	}
-	askers.Wait()
-	return all, errors.Join(errs...)
-}
-
-// askOne is one connection's questions.
-func askOne(ctx context.Context, node *process, seed uint64, first time.Time, interval, d time.Duration) (*hdrhistogram.Histogram, error) {
-	asker, err := newAsker(ctx, node.resp)
-	if err != nil {
-		return nil, err
-	}
-	defer asker.close()
-	h := newLatency()
-	random := rand.New(rand.NewPCG(seed, 1))
-	users := rand.NewZipf(random, benchZipf, 1, 10_000_000-1)
-	for due := first; due.Sub(first) < d && ctx.Err() == nil; due = due.Add(interval) {
-		key := fmt.Sprintf("seen:u%08d:a%04d", users.Uint64(), random.IntN(1000))
-		command := appendCommand(nil, "HGETALL", key)
-		sleepUntil(due)
-		if err := asker.ask(command, 2*adWindows); err != nil {
-			return h, err
-		}
-		record(h, due)
-	}
-	return h, ctx.Err()
 }
 
 // pacedLoad sends batches on a schedule and notes how late each was acknowledged.

@@ -28,6 +28,7 @@ func workloads() map[string]workload {
 		"ingest": {"events/s that a node takes, counts and fsyncs, over HTTP NDJSON or RESP XADD", runIngest},
 		"lookup": {"four-window look-ups by redis-benchmark, alternating with Redis's HGETALL of four fields", runLookup},
 		"loaded": {"latency of look-ups, open loop, while events arrive", runLoaded},
+		"ask":    {"the look-ups of loaded alone, at a node that runs: prints a histogram as JSON", runAsk},
 		"disk":   {"bytes on disk per event for sparse counters", runDisk},
 		"surge":  {"resident memory while ten times the usual load arrives", runSurge},
 	}
