@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ func runAsk(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	debug.SetGCPercent(-1) // see sleepThread
 	h, err := askOnSchedule(ctx, *addr, *rate, *connections, *window)
 	if err != nil {
 		return err
@@ -89,9 +91,10 @@ func askOne(ctx context.Context, addr string, seed uint64, first time.Time, inte
 	h := newLatency()
 	random := rand.New(rand.NewPCG(seed, 1))
 	users := rand.NewZipf(random, benchZipf, 1, 10_000_000-1)
+	var command []byte
 	for due := first; due.Sub(first) < d && ctx.Err() == nil; due = due.Add(interval) {
 		key := fmt.Sprintf("seen:u%08d:a%04d", users.Uint64(), random.IntN(1000))
-		command := appendCommand(nil, "HGETALL", key)
+		command = appendCommand(command[:0], "HGETALL", key)
 		sleepUntil(due)
 		if err := asker.ask(command, 2*adWindows); err != nil {
 			return h, err

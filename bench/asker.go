@@ -17,6 +17,7 @@ import (
 type asker struct {
 	fd    int
 	reply []byte
+	head  []byte
 }
 
 // newAsker connects. The calling goroutine keeps its thread until it ends.
@@ -52,18 +53,18 @@ func (a *asker) close() { _ = syscall.Close(a.fd) }
 
 // ask sends one command, whose reply must be an array of that many elements of one line each.
 func (a *asker) ask(command []byte, elements int) error {
-	if _, err := syscall.Write(a.fd, command); err != nil {
+	if _, err := writeThread(a.fd, command); err != nil {
 		return fmt.Errorf("cannot ask: %w", err)
 	}
-	head := fmt.Appendf(nil, "*%d\r\n", elements)
+	a.head = fmt.Appendf(a.head[:0], "*%d\r\n", elements)
 	for got := 0; ; {
-		n, err := syscall.Read(a.fd, a.reply[got:])
+		n, err := readThread(a.fd, a.reply[got:])
 		if err != nil || n <= 0 {
 			return fmt.Errorf("the node hung up: %w", errors.Join(err, net.ErrClosed))
 		}
 		got += n
 		reply := a.reply[:got]
-		if len(reply) >= len(head) && !bytes.HasPrefix(reply, head) {
+		if len(reply) >= len(a.head) && !bytes.HasPrefix(reply, a.head) {
 			return fmt.Errorf("got %.200q; want an array of %d", reply, elements)
 		}
 		// Each element is two lines: its length and itself.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -52,6 +53,8 @@ type Options struct {
 	Logger *slog.Logger // default: none
 	Events Listener
 	Fatal  func(error) // see state.Options
+
+	committing chan struct{} // held by whoever writes an epoch: one core at least is left to those who wait for it
 }
 
 // Listener is what a set tells while it works. Each function may be nil; each must return quickly and not call the set.
@@ -73,6 +76,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Epoch == 0 {
 		o.Epoch = EpochDefault
+	}
+	if o.committing == nil {
+		o.committing = make(chan struct{}, max(1, runtime.NumCPU()-1))
 	}
 	if o.DeltaBytes == 0 {
 		o.DeltaBytes = deltaBytesDefault

@@ -251,15 +251,21 @@ func (p *partition) commitEpochs(ctx context.Context) error {
 		case <-ticks:
 		case <-p.lane.Full():
 		}
-		if err := p.commit(); err != nil {
+		if err := p.commit(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// commit writes an epoch and tells the log what it need not keep any more.
-func (p *partition) commit() error {
+// commit writes an epoch, when it is its turn, and tells the log what it need not keep any more.
+func (p *partition) commit(ctx context.Context) error {
+	select {
+	case p.opts.committing <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-p.opts.committing }()
 	_, err := p.lane.Commit()
 	p.log.Hold(p.store.Persisted())
 	return err

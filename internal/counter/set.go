@@ -165,7 +165,7 @@ func (s *Set) WaitCaughtUp(ctx context.Context) error {
 // Flush makes what is applied survive a crash without reading the log again.
 func (s *Set) Flush() error {
 	for _, p := range s.parts {
-		if err := errors.Join(p.commit(), p.store.Flush()); err != nil {
+		if err := errors.Join(p.commit(context.Background()), p.store.Flush()); err != nil {
 			return fmt.Errorf("cannot flush counters of stream %s, partition %d: %w", p.stream, p.index, err)
 		}
 		p.log.Hold(p.store.Persisted())

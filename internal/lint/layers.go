@@ -19,7 +19,7 @@ func layers() []layer {
 			"internal/clock", "internal/event", "internal/invariant", "internal/jsonscan", "internal/path", "internal/shard", "internal/slide",
 		}},
 		{"bytes and keys", []string{
-			"internal/cloudevents", "internal/eventlog", "internal/orderfs", "internal/predicate", "internal/ring", "internal/state", "internal/traffic",
+			"internal/cloudevents", "internal/eventlog", "internal/orderfs", "internal/osthread", "internal/predicate", "internal/ring", "internal/state", "internal/traffic",
 		}},
 		{"counting", []string{"internal/counter"}},
 		{"what the process is made of", []string{
@@ -45,6 +45,7 @@ func sideways() map[string]string {
 		"internal/eventlog internal/ring":    "the ring is the log's newest tier",
 		"internal/eventlog internal/orderfs": "both stores need the promise",
 		"internal/state internal/orderfs":    "both stores need the promise",
+		"internal/state internal/osthread":   "writing an epoch lets others have the core",
 	}
 }
 

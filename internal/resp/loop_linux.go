@@ -5,11 +5,15 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirstream/weir/internal/osthread"
 )
 
 // loopEvents is how many ready connections the loop takes at once.
@@ -25,13 +29,21 @@ var errAgain = errors.New("nothing to read")
 // What may wait does not belong here, because everybody behind it would wait too. XADD and long pipelines leave for a
 // goroutine of their own before they run, and a connection whose commands turn out slow leaves afterwards: see settle.
 //
-// A connection in the loop is a bare descriptor that the runtime does not know. The loop's own descriptor is one that
-// the runtime polls, so a sleeping loop holds no thread.
+// A connection in the loop is a bare descriptor that the runtime does not know. While commands come so densely that one
+// wait finds several, the loop sleeps as a goroutine: the runtime polls its descriptor, and what that takes longer lets
+// more of them gather. Otherwise it sleeps in the kernel, on a thread that the kernel prefers, so that a single command
+// does not wait for Go's scheduler behind goroutines that compute.
 type loop struct {
-	server *Server
-	epoll  *os.File
-	raw    syscall.RawConn
-	events [loopEvents]unix.EpollEvent
+	server  *Server
+	epoll   *os.File
+	raw     syscall.RawConn
+	fd      int // of epoll, while the loop runs
+	wake    int // an eventfd, in epoll, that ends a sleep in the kernel
+	stopped atomic.Bool
+	events  [loopEvents]unix.EpollEvent
+
+	alone bool // sleeping in the kernel
+	calm  int  // waits in a row that found one command, after a while
 
 	mu struct {
 		sync.Mutex
@@ -55,23 +67,87 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, err
 	}
 	l.mu.conns = map[int32]*conn{}
+	if err := l.openWake(fd); err != nil {
+		_ = l.epoll.Close()
+		return nil, err
+	}
 	return l, nil
 }
 
+func (l *loop) openWake(epoll int) (err error) {
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return os.NewSyscallError("eventfd", err)
+	}
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(l.wake)}
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.wake, &event); err != nil {
+		return errors.Join(os.NewSyscallError("epoll_ctl", err), unix.Close(l.wake))
+	}
+	l.fd = epoll
+	return nil
+}
+
 // interrupt makes run return. Any goroutine may call it.
-func (l *loop) interrupt() { _ = l.epoll.SetReadDeadline(time.Unix(1, 0)) }
+func (l *loop) interrupt() {
+	l.stopped.Store(true)
+	_ = l.epoll.SetReadDeadline(time.Unix(1, 0))
+	_, _ = unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+const (
+	// denseWait separates a wait after which the next command is expected at once from one after which it is not.
+	denseWait = 100 * time.Microsecond
+	// calmWaits is how many waits in a row must be long for the loop to sleep in the kernel.
+	calmWaits = 16
+)
+
+// wait returns how many connections have something to read. An error: interrupt was called.
+func (l *loop) wait() (ready int, err error) {
+	start := time.Now()
+	if l.alone {
+		ready, err = unix.EpollWait(l.fd, l.events[:], -1)
+		if errors.Is(err, unix.EINTR) {
+			ready, err = 0, nil
+		}
+	} else {
+		err = l.raw.Read(func(fd uintptr) bool {
+			n, err := unix.EpollWait(int(fd), l.events[:], 0)
+			if ready = n; err != nil {
+				ready = 0
+			}
+			return ready > 0
+		})
+	}
+	if ready > 1 || time.Since(start) < denseWait {
+		l.calm = 0
+	} else {
+		l.calm++
+	}
+	if alone := l.calm >= calmWaits; alone != l.alone {
+		l.move(alone)
+	}
+	return ready, err
+}
+
+// move changes how the loop sleeps.
+func (l *loop) move(alone bool) {
+	l.alone = alone
+	if !alone {
+		runtime.UnlockOSThread()
+		return
+	}
+	runtime.LockOSThread()
+	if err := osthread.Prefer(); err != nil {
+		l.server.options.Logger.Debug("the kernel does not let the RESP loop's thread run first", "err", err)
+	}
+}
 
 // run serves until interrupt, then closes the connections that are left: none has a command under way.
 func (l *loop) run() {
-	ready := 0
-	poll := func(fd uintptr) bool {
-		n, err := unix.EpollWait(int(fd), l.events[:], 0)
-		if ready = n; err != nil {
-			ready = 0
+	for {
+		ready, err := l.wait()
+		if err != nil || l.stopped.Load() {
+			break
 		}
-		return ready > 0
-	}
-	for l.raw.Read(poll) == nil {
 		for i := range l.events[:ready] {
 			l.mu.Lock()
 			c := l.mu.conns[l.events[i].Fd]
@@ -92,6 +168,7 @@ func (l *loop) run() {
 		l.drop(c)
 	}
 	_ = l.epoll.Close()
+	_ = unix.Close(l.wake)
 }
 
 // step serves what one connection sent.

@@ -8,12 +8,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/weirstream/weir/internal/invariant"
+	"github.com/weirstream/weir/internal/osthread"
 	"github.com/weirstream/weir/internal/slide"
 )
 
 const (
 	// batchBytesRetained is how much memory the epoch's batch keeps for the next one.
 	batchBytesRetained = 64 << 20
+
+	// yieldKeys is how many keys, of about a microsecond each, an epoch writes before it lets others have the core.
+	yieldKeys = 32
 
 	// foldSlots is the number of slots that count arrivals for folding; a slot is shared by all keys whose hashes fall
 	// into it. foldCheckMax is how many arrivals in a slot make the next key in it be read.
@@ -185,7 +189,9 @@ func (l *Lane) writeKeys(e *frozenEpoch) error {
 			}
 		}
 		w.arrivals = e.table.appendChain(w.arrivals[:0], entry)
-		e.stats.Keys++
+		if e.stats.Keys++; e.stats.Keys%yieldKeys == 0 {
+			osthread.Yield()
+		}
 		e.stats.Arrivals += len(w.arrivals)
 		if err := l.writeKey(e, st, entry.hash, key); err != nil {
 			return fmt.Errorf("key %x: %w", key, err)
