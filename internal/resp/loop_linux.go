@@ -88,6 +88,11 @@ func (l *loop) openWake(epoll int) (err error) {
 
 // interrupt makes run return. Any goroutine may call it.
 func (l *loop) interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.closed {
+		return // the descriptors may be somebody else's by now
+	}
 	l.stopped.Store(true)
 	_ = l.epoll.SetReadDeadline(time.Unix(1, 0))
 	_, _ = unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
