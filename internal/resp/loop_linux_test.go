@@ -3,6 +3,8 @@ package resp
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -166,4 +168,52 @@ func (c *talk) readLine(b []byte) (n int) {
 		}
 	}
 	return n
+}
+
+// A loop that sleeps in the kernel serves and ends as one that sleeps as a goroutine does.
+func TestCalmLoop(t *testing.T) {
+	s := serve(t, Options{Backend: newMemory()})
+	l, err := newLoop(s.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.move(true)
+		l.run()
+	}()
+	server, client := tcpPair(t)
+	c := newConn(s.Server, server, 1)
+	if !l.adopt(c) {
+		t.Fatal("the loop does not take a connection")
+	}
+	if _, err := client.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	reply := make([]byte, len("+PONG\r\n"))
+	if _, err := io.ReadFull(client, reply); err != nil || string(reply) != "+PONG\r\n" {
+		t.Errorf("got %q, %v; want +PONG", reply, err)
+	}
+	l.interrupt()
+	<-done
+	l.interrupt() // of one that has ended
+}
+
+// tcpPair returns both ends of a connection.
+func tcpPair(t *testing.T) (server, client net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if client, err = net.Dial("tcp", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	if server, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return server, client
 }
